@@ -1,0 +1,113 @@
+"""One error type for every stage, with a kind, a place, a rule and a remedy.
+
+This module does not print anything: shells turn an `InspectorError` into their
+own line (command line, page, JSON).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class ErrorKind(enum.Enum):
+    """What went wrong; the value is the command line's exit code (2 input, 3 artifact, 4 limit)."""
+
+    def __new__(cls, exit_code: int) -> "ErrorKind":
+        member = object.__new__(cls)
+        member._value_ = (len(cls.__members__), exit_code)
+        member.exit_code = exit_code
+        return member
+
+    exit_code: int
+
+    InputInvalid = 2  # the request or one of its fields breaks a rule
+    OptionInvalid = 2  # an option has a wrong value, or two options contradict each other
+    UnencodableText = 2  # a lone surrogate: text that has no UTF-8 form
+    UnknownPreset = 2  # no preset of that id
+    UnknownModel = 2  # an OpenAI model name that no rule covers
+    ContinuationInvalid = 2  # continue_final_message cannot be honoured on this render
+    TemplateSyntax = 2  # Jinja cannot parse the template
+    TemplateTooComplex = 2  # the template nests deeper than the parser or compiler can go
+    TemplateRaised = 2  # the template called raise_exception
+    TemplateRuntime = 2  # an operation inside the template failed
+    TemplateUnsupported = 2  # the template needs a feature that the engine lacks (include, import, extends)
+    TemplateMissing = 2  # the repository has no chat template, or none of that name
+    SandboxBlocked = 2  # the template touched an attribute that the sandbox forbids
+    TokenizerInvalid = 2  # the tokenizer's files cannot be parsed or used
+    TokenizerRegexLimit = 2  # a pattern of the tokenizer ran out of its matching budget
+    UnsupportedTokenizerClass = 2  # a tokenizer class that no family here implements
+    RemoteCodeRefused = 2  # the repository asks for its own Python code to be run
+    GgufInvalid = 2  # a GGUF file's header or metadata breaks the format
+    FileNameInvalid = 2  # a file name outside the fixed list
+    RepoNameInvalid = 2  # not an ORG/NAME
+    RevisionInvalid = 2  # not a branch, tag, commit or PR reference
+    ModelInvalid = 2  # the model's files or configuration cannot be loaded
+    WeightsIncomplete = 2  # tensors of the model are missing: its outputs would be noise
+    UnsafeWeights = 2  # weights in a format that can run code
+    TokenOutOfModelVocab = 2  # a token id at or above the model's number of embedding rows
+    NonFiniteLogits = 2  # the model returned NaN or infinity
+    ArtifactUnavailable = 3  # it cannot be fetched (no network, no client, not in the registry)
+    ArtifactMismatch = 3  # it was fetched, and its SHA-256 is not the pinned one
+    HubNotFound = 3  # the Hub knows no such repository, revision or file
+    HubGated = 3  # the repository is gated and this account has no access
+    HubAuth = 3  # the Hub refused the token
+    HubTimeout = 3  # the Hub did not answer in time
+    HubError = 3  # the Hub answered with an error
+    CacheFull = 3  # the disk or the cache's own bound is full
+    InputTooLarge = 4  # bytes, depth or counts of the request over the limit
+    OutputTooLarge = 4  # the rendered text or the answer over the limit
+    TimeLimit = 4  # CPU or wall clock
+    MemoryLimit = 4  # address space
+    RecursionLimit = 4  # the interpreter's stack
+    WorkerCrashed = 4  # the child died by a signal
+    PromptTooLong = 4  # more tokens than the model's window or the server's limit
+    BudgetExceeded = 4  # required parts do not fit the context window
+
+
+class InspectorError(Exception):
+    """An error that a person can act on.
+
+    `stage` is the pipeline stage ("request", "messages", "template", "render", "encode", "budget",
+    "tensors", "logits", "source", "options", "sandbox"), `where` names the place in that stage's own terms
+    (`{"path": "messages[2].content"}`, `{"line": 3, "column": 7}`, `{"byte": 17}`, `{"option": "--set"}`, ...;
+    JSON values only), `message` says the value and the rule, `remedy` the exact field or option to change.
+    """
+
+    def __init__(
+        self, kind: ErrorKind, message: str, *, stage: str, where: dict[str, Any] | None = None, remedy: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.stage, self.where, self.remedy = kind, message, stage, where or {}, remedy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (InspectorError.from_dict, (self.to_dict(),))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the `error` object of `inspection/1`: stage, kind, message, where, remedy."""
+        return {
+            "stage": self.stage,
+            "kind": self.kind.name,
+            "message": self.message,
+            "where": self.where or None,
+            "remedy": self.remedy,
+        }
+
+    @classmethod
+    def from_dict(cls, error: dict[str, Any]) -> InspectorError:
+        """Rebuild the error that `to_dict` described."""
+        return cls(
+            ErrorKind[error["kind"]],
+            error["message"],
+            stage=error["stage"],
+            where=error["where"] or {},
+            remedy=error["remedy"],
+        )
+
+    def one_line(self) -> str:
+        """Give the error as one readable line: kind, place, message, remedy."""
+        place = ", ".join(f"{key} {value}" for key, value in self.where.items())
+        line = f"{self.kind.name}{f' at {place}' if place else ''}: {self.message}"
+        if self.remedy:
+            line += f" -> {self.remedy}"
+        return " ".join(line.split())
