@@ -1,0 +1,1050 @@
+"""Run the jobs of jobs.py in forked children with limits, so that no hostile template or file is parsed in this process.
+
+`Sandbox.start()` launches a *zygote*: a fresh single-threaded interpreter with a scrubbed environment that preloads
+the template and tokenizer code and then forks one child for each request, or keeps one child for each session.
+
+    caller ──fork, kill, reap (fixed records, SCM_RIGHTS)──▶ zygote ──fork──▶ child
+       └───────────────────one framed request, one framed answer──────────────▶┘
+
+The caller keeps the wall clock and owns the child's socket; the zygote is the child's parent, kills and reaps it, and
+reports how it ended; the child carries the rlimits. A death becomes a typed `InspectorError`, never an exception of
+this process. When the caller dies, the zygote reads EOF and ends; when the zygote dies, the kernel ends the children.
+
+It does not filter system calls or file access (seccomp and Landlock are not applied: `status()` says so), does not
+limit the network, and runs nothing that is not in the job table. It unpickles nothing.
+
+A subprocess, not os.fork: it is sound whatever threads the caller has, and it warms up while the caller goes on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import enum
+import gc
+import importlib
+import itertools
+import json
+import math
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NoReturn
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.jobs import JOBS
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may use, and how many children there may be.
+
+    Units: seconds, MiB (`memory_mb`: address space beyond what a new child starts with), bytes. `max_children` counts
+    running and warm children together; `idle_s` and `max_calls` recycle a session's child.
+    """
+
+    cpu_s: float
+    wall_s: float
+    memory_mb: int
+    answer_bytes: int
+    request_bytes: int
+    max_children: int
+    idle_s: float = 600.0
+    max_calls: int = 1000
+    max_files: int = 64
+    supersede_after_s: float = 5.0
+
+
+_CORES = os.cpu_count() or 1
+
+# For a person on their own machine: 100,000-token conversations and a 33 MB tokenizer.json must work.
+LOCAL_LIMITS = Limits(60, 90, 4096, 512 * MIB, 128 * MIB, max(8, 4 * _CORES))
+# For a public page: one render of a visitor's template.
+PUBLIC_LIMITS = Limits(2, 4, 1024, 16 * MIB, 4 * MIB, 4 * _CORES, idle_s=300.0, max_calls=200)
+# For a public page: loading a tokenizer file, given as `limits=` of that call.
+PUBLIC_LOAD_LIMITS = replace(PUBLIC_LIMITS, cpu_s=10, wall_s=15, request_bytes=80 * MIB)
+
+PRELOAD = ("inspector.jobs", "jinja2", "numpy", "tokenizers", "transformers.utils.chat_template_utils")
+
+START_S = 60.0  # from asking for a child to its first byte; covers the zygote's own start on a slow disk
+REAP_S = 10.0
+TICK_S = 0.05  # how often a cancellation is looked at
+STDERR_TAIL = 8192
+EXIT_FAILED, EXIT_MEMORY = 70, 71  # how a child ends that cannot even answer
+MESSAGE_CHARS = 2000
+
+
+class CallCancelled(Exception):
+    """The caller gave the call up, or a newer `supersede` call of the same session took its place."""
+
+
+# ---------------------------------------------------------------------------------------------------------- frames
+
+FRAME = struct.Struct("!BI")
+
+
+class Frame(enum.IntEnum):
+    """The first byte of a frame; then its length and its bytes."""
+
+    OK = 0  # the job's answer
+    ERROR = 1  # JSON of InspectorError.to_dict()
+    HELLO = 2  # the child is there: its pid
+    REQUEST = 3  # JSON of job and limits, followed by a PAYLOAD
+    PAYLOAD = 4
+
+
+def pack_frame(kind: int, body: bytes) -> bytes:
+    """Put the header before the body."""
+    return FRAME.pack(kind, len(body)) + body
+
+
+def read_frame(sock: socket.socket, max_bytes: int) -> tuple[int, bytes]:
+    """Read one frame from a blocking socket.
+
+    Errors: EOFError when the peer is gone, ValueError when it announces more than `max_bytes`.
+    """
+    kind, length = FRAME.unpack(_read_exactly(sock, FRAME.size))
+    if length > max_bytes:
+        raise ValueError(f"a frame of {length} bytes; at most {max_bytes} are taken")
+    return kind, _read_exactly(sock, length)
+
+
+def _read_exactly(sock: socket.socket, length: int) -> bytes:
+    data = bytearray(length)
+    view = memoryview(data)
+    while view:
+        count = sock.recv_into(view)
+        if not count:
+            raise EOFError
+        view = view[count:]
+    return bytes(data)
+
+
+# ----------------------------------------------------------------------------------------------------- environment
+
+ENVIRONMENT_NAMES = (
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "INSPECTOR_CACHE",
+    "PYTHONHASHSEED",
+    "PYTHONUTF8",
+    "LD_LIBRARY_PATH",
+)
+ENVIRONMENT_PREFIXES = ("LC_", "OPENBLAS_")
+ENVIRONMENT_SET = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "PYTHONNOUSERSITE": "1",
+}
+
+
+def allowed_environment(names: Iterable[str], prefixes: tuple[str, ...], fixed: Mapping[str, str]) -> dict[str, str]:
+    """Give the part of this process's environment that a child process may see: no token, no home, no proxy."""
+    kept = set(names)
+    given = {key: value for key, value in os.environ.items() if key in kept or key.startswith(prefixes)}
+    return given | dict(fixed)
+
+
+# The interpreter starts with -P: the current directory must not be able to shadow a module before sys.path is set.
+BOOT = "import json, sys; config = json.loads(sys.argv[1]); sys.path[:] = config['path']; import {0}; {0}.{1}(config)"
+
+
+def boot_command(module: str, function: str, config: dict[str, Any]) -> list[str]:
+    """Give the command line that runs `module.function(config)` in a fresh interpreter with this one's sys.path."""
+    config = config | {"path": [os.path.abspath(entry) for entry in sys.path]}
+    return [sys.executable, "-P", "-s", "-c", BOOT.format(module, function), json.dumps(config)]
+
+
+# ------------------------------------------------------------------------------------------------ the child's side
+
+
+def _child_main(sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> NoReturn:
+    """Answer requests until the caller closes the socket."""
+    baseline = _address_space_bytes()
+    sock.sendall(pack_frame(Frame.HELLO, struct.pack("!I", os.getpid())))
+    while True:
+        try:
+            _, raw = read_frame(sock, MIB)
+            header = json.loads(raw)
+            _, payload = read_frame(sock, header["request_bytes"])
+        except EOFError:
+            os._exit(0)
+        except MemoryError:  # a warm child whose caches left no room for the payload
+            os._exit(EXIT_MEMORY)
+        _apply_limits(header, baseline)
+        kind, body = _run_job(jobs[header["job"]], payload, header)
+        try:
+            sock.sendall(pack_frame(kind, body))
+        except OSError:
+            os._exit(0)
+
+
+def _run_job(job: Callable[[bytes], bytes], payload: bytes, header: dict[str, Any]) -> tuple[int, bytes]:
+    """Run the job; any exception becomes an ERROR frame without traceback or paths."""
+    try:
+        answer = job(payload)
+        if type(answer) is not bytes:
+            raise TypeError
+    except BaseException as fault:
+        error = _typed_error(fault, header)
+        del fault  # its frames may hold what filled the memory
+    else:
+        if len(answer) <= header["answer_bytes"]:
+            return Frame.OK, answer
+        error = _answer_too_large(len(answer), header["answer_bytes"])
+        del answer
+    record = error.to_dict()
+    record["message"] = _clip(record["message"])
+    record["remedy"] = _clip(record["remedy"])
+    try:
+        return Frame.ERROR, json.dumps(record).encode()
+    except (TypeError, ValueError):
+        return Frame.ERROR, json.dumps(record | {"where": None}).encode()
+
+
+def _typed_error(fault: BaseException, header: dict[str, Any]) -> InspectorError:
+    """Map an exception of a job to an error that names the limit, or the exception's type and nothing else of it."""
+    if isinstance(fault, InspectorError):
+        return fault
+    if isinstance(fault, MemoryError):
+        return _memory_limit(header["memory_mb"])
+    if isinstance(fault, RecursionError):
+        return InspectorError(
+            ErrorKind.RecursionLimit,
+            f"the input nests deeper than the interpreter's stack of {sys.getrecursionlimit()} frames",
+            stage="sandbox",
+            remedy="nest the messages, tools or template less deeply",
+        )
+    if type(fault).__name__ == "PanicException":
+        return InspectorError(
+            ErrorKind.TokenizerInvalid,
+            "the tokenizer library broke off (a Rust panic) on this tokenizer or text",
+            stage="sandbox",
+            remedy="check tokenizer.json; the file does not describe a tokenizer that the library can run",
+        )
+    return InspectorError(
+        ErrorKind.WorkerCrashed,
+        f"the job {header['job']!r} failed with an unexpected {type(fault).__name__}",
+        stage="sandbox",
+        remedy="this is a fault of the tool: please report it with the input",
+    )
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - 1] + "…"
+
+
+def _address_space_bytes() -> int:
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _apply_limits(header: dict[str, Any], baseline: int) -> None:
+    """Put the request's rlimits in force.
+
+    RLIMIT_CPU counts from the child's birth, so a warm child's soft limit moves up by what it has used. On Linux a
+    limit that cannot be set ends the child; elsewhere (macOS refuses RLIMIT_AS) `status()` shows it as not in force.
+    """
+    import resource
+
+    unlimited = resource.RLIM_INFINITY
+    memory = baseline + header["memory_mb"] * MIB
+    cpu = math.ceil(time.process_time() + header["cpu_s"])
+    wanted = (
+        ("RLIMIT_CPU", cpu, cpu + 1 if header["once"] else unlimited),
+        ("RLIMIT_AS", memory, memory),
+        ("RLIMIT_FSIZE", 0, 0),
+        ("RLIMIT_NOFILE", header["max_files"], header["max_files"]),
+        ("RLIMIT_CORE", 0, 0),
+    )
+    for name, soft, hard in wanted:
+        try:
+            number = getattr(resource, name)
+            ceiling = resource.getrlimit(number)[1]
+            if ceiling != unlimited:
+                hard = ceiling if hard == unlimited else min(hard, ceiling)
+                soft = min(soft, hard)
+            resource.setrlimit(number, (soft, hard))
+        except (AttributeError, ValueError, OSError):
+            if sys.platform == "linux":
+                raise
+
+
+# ----------------------------------------------------------------------------------------------- the zygote's side
+
+RECORD = struct.Struct("!cI")  # operation, number of the child
+REPORT = struct.Struct("!Iid")  # number of the child, wait status (-1: no such child), CPU seconds
+FORK, RELEASE, REAP = b"F", b"R", b"W"
+NO_CHILD = -1
+
+
+def zygote_main(config: dict[str, Any]) -> NoReturn:
+    """Preload, then serve fork, release and reap records until the caller is gone."""
+    ctl = socket.socket(fileno=config["ctl"])
+    for name in config["preload"]:
+        importlib.import_module(name)
+    jobs = {name: _resolve(target) for name, target in config["jobs"].items()}
+    if config["warm"]:
+        _resolve(config["warm"])()
+    gc.collect()
+    gc.freeze()  # children then do not copy pages only because the collector touched them
+    _serve(ctl, jobs)
+
+
+def _resolve(target: str) -> Callable[..., Any]:
+    module, _, function = target.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> NoReturn:
+    children: dict[int, int] = {}  # number -> pid
+    leaving: set[int] = set()  # pids that were killed and not reaped yet
+    while True:
+        ready, _, _ = select.select([ctl], [], [], TICK_S if leaving else None)
+        leaving = {pid for pid in leaving if os.waitpid(pid, os.WNOHANG)[0] == 0}
+        if not ready:
+            continue
+        operation, number, fds = _receive_record(ctl)
+        if operation == FORK:
+            pid = _fork_child(ctl, fds, jobs)
+            if pid:
+                children[number] = pid
+        elif operation == REAP:
+            ctl.sendall(_reap(number, children.pop(number, 0)))
+        elif operation == RELEASE and number in children:
+            leaving.add(_kill(children.pop(number)))
+        else:
+            for pid in children.values():
+                _kill(pid)
+            os._exit(0)
+
+
+def _receive_record(ctl: socket.socket) -> tuple[bytes, int, list[int]]:
+    """Read one record and the descriptors sent with it; operation b"" when the caller is gone."""
+    try:
+        data, fds, _, _ = socket.recv_fds(ctl, RECORD.size, 2)
+        while data and len(data) < RECORD.size:
+            more = ctl.recv(RECORD.size - len(data))
+            data = data + more if more else b""
+    except ConnectionError:
+        data, fds = b"", []
+    operation, number = RECORD.unpack(data) if data else (b"", 0)
+    return operation, number, list(fds)
+
+
+def _fork_child(ctl: socket.socket, fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]]) -> int:
+    """Fork; the child never returns. Gives the pid, or 0 when no process could be had (the caller then reads EOF)."""
+    zygote = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError:
+        pid = -1
+    if pid == 0:
+        try:
+            sock = _become_child(fds, zygote)
+            _child_main(sock, jobs)
+        finally:
+            os._exit(EXIT_FAILED)
+    for fd in fds:
+        os.close(fd)
+    return max(pid, 0)
+
+
+def _become_child(fds: list[int], zygote: int) -> socket.socket:
+    """Own session, no descriptors but the socket and standard error, first in line for the kernel's OOM killer."""
+    os.setsid()
+    _die_with_parent(zygote)
+    os.dup2(fds[1], 1)
+    os.dup2(fds[1], 2)
+    os.dup2(fds[0], 3)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")
+    return socket.socket(fileno=3)
+
+
+def _die_with_parent(parent: int) -> None:
+    """Ask Linux to kill this process with its parent. Elsewhere EOF on the socket ends it after its request."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _kill(pid: int) -> int:
+    """Kill the child and whatever it forked (its session's process group)."""
+    for kill in (os.killpg, os.kill):  # the group does not exist before the child's setsid
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+    return pid
+
+
+def _reap(number: int, pid: int) -> bytes:
+    """Kill, wait, and report. A child that was already dying keeps the status of its own death."""
+    if not pid:
+        return REPORT.pack(number, NO_CHILD, 0.0)
+    _, status, usage = os.wait4(_kill(pid), 0)
+    return REPORT.pack(number, status, usage.ru_utime + usage.ru_stime)
+
+
+# ----------------------------------------------------------------------------------------------- the caller's side
+
+
+class _ZygoteGone(Exception):
+    """The zygote does not answer any more; its children are gone with it."""
+
+
+class _Zygote:
+    """The zygote process as its caller sees it. Thread-safe."""
+
+    def __init__(self, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None) -> None:
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._ctl, theirs = socket.socketpair()
+        config = {"ctl": theirs.fileno(), "jobs": dict(jobs), "preload": preload, "warm": warm}
+        try:
+            self.process = subprocess.Popen(
+                boot_command("inspector.sandbox", "zygote_main", config),
+                env=allowed_environment(ENVIRONMENT_NAMES, ENVIRONMENT_PREFIXES, ENVIRONMENT_SET),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the caller's business
+                cwd="/",
+            )
+        finally:
+            theirs.close()
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def fork(self, once: bool, limits: Limits) -> _Child:
+        """Ask for a child; its HELLO comes over its own socket."""
+        ours, theirs = socket.socketpair()
+        stderr_read, stderr_write = os.pipe()
+        number = next(self._numbers)
+        try:
+            with self._lock:
+                socket.send_fds(self._ctl, [RECORD.pack(FORK, number)], [theirs.fileno(), stderr_write])
+        except OSError as fault:
+            ours.close()
+            os.close(stderr_read)
+            raise _ZygoteGone from fault
+        finally:
+            theirs.close()
+            os.close(stderr_write)
+        ours.setblocking(False)
+        os.set_blocking(stderr_read, False)
+        return _Child(self, number, ours, stderr_read, limits, once)
+
+    def reap(self, number: int, timeout_s: float = REAP_S) -> tuple[int, float]:
+        """Kill and reap a child; gives its wait status and CPU seconds."""
+        with self._lock:
+            try:
+                self._ctl.settimeout(timeout_s)
+                self._ctl.sendall(RECORD.pack(REAP, number))
+                _, status, cpu_s = REPORT.unpack(_read_exactly(self._ctl, REPORT.size))
+                return status, cpu_s
+            except (OSError, EOFError) as fault:
+                self.process.kill()  # a report that comes late would answer the wrong question
+                raise _ZygoteGone from fault
+
+    def release(self, number: int) -> None:
+        """Have a child killed and reaped without waiting for it."""
+        with self._lock, contextlib.suppress(OSError):
+            self._ctl.sendall(RECORD.pack(RELEASE, number))
+
+    def close(self) -> None:
+        """End the zygote and with it every child."""
+        with self._lock:
+            self._ctl.close()
+        try:
+            self.process.wait(REAP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass(slots=True, eq=False)
+class _Child:
+    """One forked child: the caller's ends of its socket and of its standard error."""
+
+    zygote: _Zygote
+    number: int
+    sock: socket.socket
+    stderr: int
+    limits: Limits
+    once: bool
+    pid: int | None = None
+    calls: int = 0
+    used_at: float = 0.0
+
+    def usable(self, limits: Limits, zygote: _Zygote) -> bool:
+        """True if the warm child may take another request under these limits."""
+        same = self.zygote is zygote and self.limits == limits
+        fresh = self.calls < limits.max_calls and time.monotonic() - self.used_at < limits.idle_s
+        return same and fresh and not self._hung_up()
+
+    def _hung_up(self) -> bool:
+        """A warm child says nothing between requests: readable means dead, or out of step."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        """Close our ends and let the zygote kill and reap it in its own time."""
+        self.sock.close()
+        if self.stderr >= 0:
+            os.close(self.stderr)
+            self.stderr = -1
+        self.zygote.release(self.number)
+
+
+class _Ending(enum.Enum):
+    """How an exchange with a child ended."""
+
+    ANSWERED = "answered"
+    WALL = "the wall clock ran out"
+    CANCELLED = "the caller gave it up"
+    OVERSIZE = "it announced more than it may answer"
+    DIED = "its socket was closed"
+    NOT_STARTED = "it never said hello"
+
+
+class _Exchange:
+    """One request to a child and its answer, under a wall clock. Reads standard error all along, keeps its tail."""
+
+    def __init__(self, child: _Child, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> None:
+        self.child, self.limits, self.stop = child, limits, stop
+        self.unsent = memoryview(request)
+        self.received = bytearray()
+        self.stderr_tail = b""
+        self.kind, self.body, self.size = 0, b"", 0
+        self.poll = select.poll()
+        self.poll.register(child.sock, select.POLLIN | select.POLLOUT)
+        self.poll.register(child.stderr, select.POLLIN)
+        self.deadline = time.monotonic() + (START_S if child.pid is None else limits.wall_s)
+
+    def run(self) -> _Ending:
+        """Drive the exchange to its end."""
+        while True:
+            if self.stop and self.stop():
+                return _Ending.CANCELLED
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                return _Ending.NOT_STARTED if self.child.pid is None else _Ending.WALL
+            for fd, event in self.poll.poll(1000 * (min(left, TICK_S) if self.stop else left)):
+                if fd == self.child.stderr:
+                    self._read_stderr()
+                elif ending := self._step(event):
+                    return ending
+
+    def _step(self, event: int) -> _Ending | None:
+        try:
+            if event & select.POLLOUT and self.unsent:
+                self.unsent = self.unsent[self.child.sock.send(self.unsent[:MIB]) :]
+            if not self.unsent:
+                self.poll.modify(self.child.sock, select.POLLIN)
+            if event & (select.POLLIN | select.POLLHUP | select.POLLERR):
+                return self._receive()
+        except BlockingIOError:
+            return None
+        except OSError:
+            return self._died()
+        return None
+
+    def _receive(self) -> _Ending | None:
+        data = self.child.sock.recv(MIB)
+        if not data:
+            return self._died()
+        self.received += data
+        while len(self.received) >= FRAME.size:
+            self.kind, self.size = FRAME.unpack_from(self.received)
+            if self.size > self.limits.answer_bytes + MIB:  # an ERROR frame may be larger than a tiny answer bound
+                return _Ending.OVERSIZE
+            if len(self.received) < FRAME.size + self.size:
+                return None
+            body = bytes(memoryview(self.received)[FRAME.size : FRAME.size + self.size])
+            del self.received[: FRAME.size + self.size]
+            if self.child.pid is not None:
+                self.body = body
+                return _Ending.ANSWERED
+            (self.child.pid,) = struct.unpack("!I", body)
+            self.deadline = time.monotonic() + self.limits.wall_s
+        return None
+
+    def _read_stderr(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self.child.stderr, 65536)
+            self.stderr_tail = (self.stderr_tail + data)[-STDERR_TAIL:]
+            if not data:
+                self.poll.unregister(self.child.stderr)
+
+    def _died(self) -> _Ending:
+        with contextlib.suppress(KeyError, OSError):
+            self._read_stderr()
+        return _Ending.NOT_STARTED if self.child.pid is None else _Ending.DIED
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    """A session's warm child and the calls that wait for it."""
+
+    child: _Child | None = None
+    busy: bool = False
+    waiting: int = 0
+    newest: int = 0  # ticket of the newest supersede call
+    newest_at: float = 0.0
+
+
+class Sandbox:
+    """Runs jobs in children. Thread-safe; one for a process is enough."""
+
+    def __init__(self, limits: Limits, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None) -> None:
+        self.limits = limits
+        self.jobs = dict(jobs)
+        self.restarts = 0
+        self._preload, self._warm = preload, warm
+        self._changed = threading.Condition()  # guards all that follows
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()  # least recently used first
+        self._live = 0
+        self._closed = False
+        self._facts: dict[str, Any] | None = None
+        self._sweeper: threading.Thread | None = None
+        self._zygote = _Zygote(self.jobs, preload, warm)
+
+    @classmethod
+    def start(
+        cls,
+        limits: Limits = LOCAL_LIMITS,
+        *,
+        jobs: Mapping[str, str] = JOBS,
+        preload: tuple[str, ...] = PRELOAD,
+        warm: str | None = "inspector.jobs:warm",
+    ) -> Sandbox:
+        """Launch the zygote and return at once; it warms up meanwhile, and the first call waits for it."""
+        sandbox = cls(limits, jobs, preload, warm)
+        atexit.register(sandbox.close)
+        return sandbox
+
+    def call(
+        self,
+        job: str,
+        payload: bytes,
+        *,
+        session: str | None = None,
+        wall_s: float | None = None,
+        limits: Limits | None = None,
+        cancel: threading.Event | None = None,
+        supersede: bool = False,
+    ) -> bytes:
+        """Run `job` of the table on `payload` in a child and give its answer.
+
+        Without `session` the child is fresh and ends with the answer. With it, the session's own child answers, one
+        request at a time, and stays warm until it is idle for `idle_s`, has had `max_calls` requests, ran into a
+        limit, died, or was the least recently used when a child was needed.
+
+        `supersede` is for live typing (the latest wins): of the session's waiting calls only the newest is run. A call
+        that already runs is left to finish, because killing it would also throw away the caches it has loaded; only
+        after `supersede_after_s` is it killed. The older calls raise `CallCancelled`.
+
+        Errors: InspectorError of the job itself, or TimeLimit, MemoryLimit, RecursionLimit, OutputTooLarge,
+        InputTooLarge, WorkerCrashed; CallCancelled.
+        """
+        limits = limits or self.limits
+        limits = replace(limits, wall_s=wall_s) if wall_s is not None else limits
+        if job not in self.jobs:
+            raise ValueError(f"no job {job!r} in the job table")
+        if len(payload) > limits.request_bytes:
+            raise _input_too_large(len(payload), limits.request_bytes)
+        request = _pack_request(job, payload, limits, once=session is None)
+        if session is None:
+            return self._with_new_zygote(lambda: self._call_fresh(request, limits, cancel))
+        with self._turn(session, limits, cancel, supersede) as (state, stop):
+            return self._with_new_zygote(lambda: self._call_session(state, request, limits, stop))
+
+    def _with_new_zygote(self, attempt: Callable[[], bytes]) -> bytes:
+        """Run the attempt; once more if the zygote turned out to be gone before the job began."""
+        with contextlib.suppress(_ZygoteGone):
+            return attempt()
+        try:
+            return attempt()
+        except _ZygoteGone:
+            raise _cannot_start() from None
+
+    def _call_fresh(self, request: bytes, limits: Limits, cancel: threading.Event | None) -> bytes:
+        stop = cancel.is_set if cancel else None
+        child = self._new_child(limits, stop, once=True)
+        try:
+            return self._exchange(child, request, limits, stop)
+        finally:
+            self._drop(child)
+
+    def _call_session(self, state: _Session, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> bytes:
+        bound = replace(limits, wall_s=0)  # the wall clock is the caller's: it does not tie a child
+        if state.child and not (self._zygote.alive() and state.child.usable(bound, self._zygote)):
+            self._retire(state)
+        if state.child is None:
+            state.child = self._new_child(bound, stop, once=False)
+        try:
+            answer = self._exchange(state.child, request, limits, stop)
+        except InspectorError as error:
+            if error.stage == "sandbox" or error.kind.exit_code == 4:
+                self._retire(state)
+            raise
+        except BaseException:
+            self._retire(state)
+            raise
+        finally:
+            if state.child:
+                state.child.calls += 1
+                state.child.used_at = time.monotonic()
+        return answer
+
+    @contextlib.contextmanager
+    def _turn(
+        self, session: str, limits: Limits, cancel: threading.Event | None, supersede: bool
+    ) -> Iterator[tuple[_Session, Callable[[], bool] | None]]:
+        """Wait until no other call of the session runs."""
+        with self._changed:
+            state = self._sessions.setdefault(session, _Session())
+            self._sessions.move_to_end(session)
+            if supersede:
+                state.newest += 1
+                state.newest_at = time.monotonic()
+                self._changed.notify_all()
+            ticket = state.newest if supersede else math.inf
+            state.waiting += 1
+            try:
+                while state.busy:
+                    if ticket < state.newest or (cancel and cancel.is_set()):
+                        raise CallCancelled
+                    self._changed.wait(TICK_S if cancel else None)
+                if ticket < state.newest:
+                    raise CallCancelled
+                state.busy = True
+            finally:
+                state.waiting -= 1
+                self._forget_if_empty(session, state)
+
+        def stop() -> bool:
+            stale = ticket < state.newest and time.monotonic() - state.newest_at > limits.supersede_after_s
+            return stale or bool(cancel and cancel.is_set())
+
+        try:
+            yield state, stop if supersede or cancel else None
+        finally:
+            with self._changed:
+                state.busy = False
+                self._forget_if_empty(session, state)
+                self._start_sweeper()
+                self._changed.notify_all()
+
+    def _forget_if_empty(self, session: str, state: _Session) -> None:
+        if state.child is None and not state.busy and not state.waiting and self._sessions.get(session) is state:
+            del self._sessions[session]
+
+    def _exchange(self, child: _Child, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> bytes:
+        exchange = _Exchange(child, request, limits, stop)
+        ending = exchange.run()
+        if ending is _Ending.ANSWERED and exchange.kind == Frame.OK and exchange.size <= limits.answer_bytes:
+            return exchange.body
+        if ending is _Ending.ANSWERED and exchange.kind == Frame.ERROR:
+            raise _error_from_child(exchange.body)
+        if ending is _Ending.CANCELLED:
+            raise CallCancelled
+        if ending is _Ending.WALL:
+            raise _wall_limit(limits.wall_s)
+        if ending is _Ending.OVERSIZE or ending is _Ending.ANSWERED:
+            raise _answer_too_large(exchange.size, limits.answer_bytes)
+        raise self._death(child, ending, limits, exchange.stderr_tail)
+
+    def _death(self, child: _Child, ending: _Ending, limits: Limits, stderr_tail: bytes) -> InspectorError:
+        try:
+            status, cpu_s = child.zygote.reap(child.number)
+        except _ZygoteGone:
+            if ending is _Ending.NOT_STARTED:
+                raise  # the job never ran: the call is made again with a new zygote
+            return _crashed("the sandbox's own process ended while the request ran", "try again; a new one is started")
+        if ending is _Ending.NOT_STARTED:
+            return _crashed("no process could be started for the request", "free memory or processes and try again")
+        return death_error(status, cpu_s, limits, stderr_tail)
+
+    def _new_child(self, limits: Limits, stop: Callable[[], bool] | None, *, once: bool) -> _Child:
+        """Reserve one of `max_children` places, retiring an idle session's child if need be, and fork."""
+        deadline = time.monotonic() + max(limits.wall_s, self.limits.wall_s)
+        with self._changed:
+            while self._live >= self.limits.max_children:
+                if self._evict_one():
+                    continue
+                if stop and stop():
+                    raise CallCancelled
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise _no_place(self.limits.max_children)
+                self._changed.wait(min(left, TICK_S) if stop else left)
+            zygote = self._running_zygote()
+            self._live += 1
+        try:
+            return zygote.fork(once, limits)
+        except BaseException:
+            self._free_place()
+            raise
+
+    def _running_zygote(self) -> _Zygote:
+        if self._closed:
+            raise RuntimeError("the sandbox is closed")
+        if not self._zygote.alive():
+            self._zygote.close()
+            self._zygote = _Zygote(self.jobs, self._preload, self._warm)
+            self.restarts += 1
+        return self._zygote
+
+    def _evict_one(self) -> bool:
+        """Retire the child of the least recently used idle session. Needs the lock."""
+        for session, state in self._sessions.items():
+            if state.child and not state.busy and not state.waiting:
+                del self._sessions[session]
+                self._retire(state)
+                return True
+        return False
+
+    def _retire(self, state: _Session) -> None:
+        child, state.child = state.child, None
+        if child:
+            self._drop(child)
+
+    def _drop(self, child: _Child) -> None:
+        child.close()
+        self._free_place()
+
+    def _free_place(self) -> None:
+        with self._changed:
+            self._live -= 1
+            self._changed.notify_all()
+
+    def _start_sweeper(self) -> None:
+        if self._sweeper is None and not self._closed:
+            self._sweeper = threading.Thread(target=self._sweep, name="sandbox-sweeper", daemon=True)
+            self._sweeper.start()
+
+    def _sweep(self) -> None:
+        """Retire the children of sessions that were idle for `idle_s`."""
+        with self._changed:
+            while not self._closed:
+                self._changed.wait(max(TICK_S, self.limits.idle_s / 4))
+                old = time.monotonic() - self.limits.idle_s
+                idle = [key for key, state in self._sessions.items() if state.child and not state.busy]
+                for key in idle:
+                    state = self._sessions[key]
+                    if state.child and state.child.used_at < old and not state.waiting:
+                        del self._sessions[key]
+                        self._retire(state)
+
+    def end_session(self, session: str) -> None:
+        """Forget a session whose visitor has left; a call of it that still runs is left to finish."""
+        with self._changed:
+            state = self._sessions.get(session)
+            if state and not state.busy and not state.waiting:
+                del self._sessions[session]
+                self._retire(state)
+
+    def status(self) -> dict[str, Any]:
+        """Say what isolates the children and how many there are. The first time it runs a self-test in a child.
+
+        `rlimits` are the values really in force on a child (None: no limit); `notes` say what is missing.
+        """
+        if self._facts is None:
+            self._facts = json.loads(self.call("self_test", b""))
+        in_force: dict[str, int | None] = self._facts["rlimits"]
+        notes = [f"RLIMIT_{name} is not in force on this system" for name, value in in_force.items() if value is None]
+        notes.append("system calls and file access are not filtered: seccomp and Landlock are not applied")
+        with self._changed:
+            warm = sum(state.child is not None for state in self._sessions.values())
+            return {
+                "mechanism": "zygote",
+                "rlimits": in_force,
+                "seccomp": False,
+                "landlock": False,
+                "dies_with_parent": sys.platform == "linux",
+                "limits": asdict(self.limits),
+                "children": self._live,
+                "sessions": warm,
+                "restarts": self.restarts,
+                "notes": notes,
+            }
+
+    def wait_ready(self, timeout_s: float = START_S) -> None:
+        """Block until the zygote has warmed up. Errors: WorkerCrashed if it cannot start."""
+        try:
+            self._zygote.reap(0, timeout_s)
+        except _ZygoteGone:
+            raise _cannot_start() from None
+
+    def close(self) -> None:
+        """End every child and the zygote. Calls that still run fail with WorkerCrashed."""
+        with self._changed:
+            if self._closed:
+                return
+            self._closed = True
+            for state in self._sessions.values():
+                if not state.busy:
+                    self._retire(state)
+            self._changed.notify_all()
+        atexit.unregister(self.close)
+        self._zygote.close()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _pack_request(job: str, payload: bytes, limits: Limits, *, once: bool) -> bytes:
+    header = {
+        "job": job,
+        "once": once,
+        "cpu_s": limits.cpu_s,
+        "memory_mb": limits.memory_mb,
+        "answer_bytes": limits.answer_bytes,
+        "request_bytes": limits.request_bytes,
+        "max_files": limits.max_files,
+    }
+    return pack_frame(Frame.REQUEST, json.dumps(header).encode()) + pack_frame(Frame.PAYLOAD, payload)
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+
+
+def _error_from_child(body: bytes) -> InspectorError:
+    """Rebuild a child's error. The child may be hostile: whatever is not an error of ours is a crash."""
+    try:
+        record = json.loads(body)
+        texts = (record["kind"], record["message"], record["stage"], record["remedy"])
+        if not all(isinstance(text, str) for text in texts) or not isinstance(record["where"], dict | None):
+            raise TypeError
+        return InspectorError.from_dict(record)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _crashed("the child's answer is not an error record", "this is a fault of the tool: please report it")
+
+
+def death_error(status: int, cpu_s: float, limits: Limits, stderr_tail: bytes = b"") -> InspectorError:
+    """Say why a child died, from its wait status, its CPU time and what it last wrote to standard error."""
+    number = os.WTERMSIG(status) if status >= 0 and os.WIFSIGNALED(status) else 0
+    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu_s >= limits.cpu_s):
+        return _cpu_limit(limits.cpu_s)
+    out_of_memory = (b"memory allocation of", b"std::bad_alloc", b"MemoryError", b"out of memory")
+    if number == signal.SIGABRT and any(text in stderr_tail for text in out_of_memory):
+        return _memory_limit(limits.memory_mb)
+    if number in (signal.SIGABRT, signal.SIGSEGV) and b"overflowed its stack" in stderr_tail:
+        return InspectorError(
+            ErrorKind.RecursionLimit,
+            "the input nests deeper than the native stack",
+            stage="sandbox",
+            remedy="nest the messages, tools, template or pattern less deeply",
+        )
+    if number == signal.SIGKILL:
+        return _crashed(
+            "the child was killed from outside (SIGKILL), most likely because the machine ran out of memory",
+            "free memory, or make the input smaller",
+        )
+    if number:
+        name = signal.Signals(number).name
+        return _crashed(f"the child died by {name} on this input", "the template or tokenizer file breaks the library")
+    code = os.WEXITSTATUS(status) if status >= 0 else "unknown"
+    if code == EXIT_MEMORY:
+        return _memory_limit(limits.memory_mb)
+    return _crashed(f"the child ended without an answer (exit code {code})", "try again")
+
+
+def _crashed(message: str, remedy: str) -> InspectorError:
+    return InspectorError(ErrorKind.WorkerCrashed, message, stage="sandbox", remedy=remedy)
+
+
+def _cannot_start() -> InspectorError:
+    return _crashed(
+        "the sandbox's own process cannot start; its message is on standard error",
+        "check that the packages of requirements.txt are installed",
+    )
+
+
+def _cpu_limit(limit: float) -> InspectorError:
+    return InspectorError(
+        ErrorKind.TimeLimit,
+        f"the request used up all of its {limit:g} s of CPU time",
+        stage="sandbox",
+        where={"limit": "cpu_s"},
+        remedy="make the template's loops or the input smaller, or raise cpu_s",
+    )
+
+
+def _wall_limit(limit: float) -> InspectorError:
+    return InspectorError(
+        ErrorKind.TimeLimit,
+        f"the request took longer than the limit of {limit:g} s",
+        stage="sandbox",
+        where={"limit": "wall_s"},
+        remedy="make the input smaller, try again when the machine is less busy, or raise wall_s",
+    )
+
+
+def _no_place(limit: int) -> InspectorError:
+    return InspectorError(
+        ErrorKind.TimeLimit,
+        f"all {limit} children were busy for the whole waiting time",
+        stage="sandbox",
+        where={"limit": "max_children"},
+        remedy="try again, or raise max_children",
+    )
+
+
+def _memory_limit(limit: int) -> InspectorError:
+    return InspectorError(
+        ErrorKind.MemoryLimit,
+        f"the request needs more than the limit of {limit} MiB of memory",
+        stage="sandbox",
+        where={"limit": "memory_mb"},
+        remedy="make the input, the tokenizer file or what the template builds smaller, or raise memory_mb",
+    )
+
+
+def _answer_too_large(size: int, limit: int) -> InspectorError:
+    return InspectorError(
+        ErrorKind.OutputTooLarge,
+        f"the answer has {size} bytes; the limit is {limit}",
+        stage="sandbox",
+        where={"limit": "answer_bytes"},
+        remedy="make the input or what the template writes smaller, or raise answer_bytes",
+    )
+
+
+def _input_too_large(size: int, limit: int) -> InspectorError:
+    return InspectorError(
+        ErrorKind.InputTooLarge,
+        f"the request has {size} bytes; the limit is {limit}",
+        stage="sandbox",
+        where={"limit": "request_bytes"},
+        remedy="make the request or the file smaller, or raise request_bytes",
+    )
