@@ -540,7 +540,7 @@ def dumps(value: Any, indent: int | None = None) -> str:
     """
     if type(value) in (SpelledInt, SpelledFloat):
         return str(value.spelling)
-    if not isinstance(value, _CONTAINERS) or not _holds_spelled(value):
+    if not isinstance(value, _CONTAINERS) or not holds_spelled(value):
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     if isinstance(value, dict):
         parts = (f"{json.dumps(str(key), ensure_ascii=False)}: {dumps(item, indent)}" for key, item in value.items())
@@ -555,7 +555,8 @@ def _bracket(open_: str, parts: Iterable[str], close: str, indent: int | None) -
     return open_ + ",".join(f"\n{pad}" + part.replace("\n", "\n" + pad) for part in parts) + f"\n{close}"
 
 
-def _holds_spelled(value: Any) -> bool:
+def holds_spelled(value: Any) -> bool:
+    """Tell whether a container holds a spelled number at any depth."""
     stack = [value]
     while stack:
         container = stack.pop()
