@@ -1,0 +1,336 @@
+"""The command line: read options, run the pipeline in a sandboxed child, print a result for people or programs.
+
+It holds no logic of its own: what is printed comes from `inspection/1` or `comparison/1`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.request import dump_request
+
+app = typer.Typer(
+    name="inspector",
+    help="See what a chat template and a tokenizer really send to the model.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ERROR_PREFIX = "inspector: "
+EXIT_DIFFERENT = 1
+
+RequestArg = Annotated[str, typer.Argument(metavar="REQUEST", help="A JSON file, or - for standard input.")]
+TokenizerOpt = Annotated[str, typer.Option("--tokenizer", metavar="REF", help="Preset id or source reference.")]
+TemplateOpt = Annotated[
+    str | None,
+    typer.Option("--template", metavar="REF", help="Preset id, id@revision, path or source; default: the tokenizer's own."),
+]
+NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Which of several named templates.")]
+SetOpt = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=JSON", help="A template argument; may be given again.")
+]
+NoPromptOpt = Annotated[bool, typer.Option("--no-generation-prompt", help="Leave the generation prompt out.")]
+ContinueOpt = Annotated[
+    bool, typer.Option("--continue-final-message", help="Continue the last message (no generation prompt then).")
+]
+ClockOpt = Annotated[str | None, typer.Option("--clock", metavar="ISO8601", help="The time templates see; default: now.")]
+ProfileOpt = Annotated[str, typer.Option("--profile", metavar="transformers|vllm|openai", help="What is done before rendering.")]
+EngineOpt = Annotated[str, typer.Option("--engine", metavar="jinja2", help="The template engine.")]
+WindowOpt = Annotated[int | None, typer.Option("--context-window", metavar="N", help="Fit the input into N tokens.")]
+ReserveOpt = Annotated[int, typer.Option("--max-new-tokens", metavar="G", help="Tokens of the window kept for output.")]
+PolicyOpt = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        metavar="messages|keep_first|drop_middle|tokens_left|tokens_right|tokens_middle|reject",
+        help="What gives way when it does not fit.",
+    ),
+]
+LogitsOpt = Annotated[bool, typer.Option("--logits", help="Add the next-token logits of a real model.")]
+ModelOpt = Annotated[str | None, typer.Option("--model", metavar="REF", help="The model for --logits.")]
+TopOpt = Annotated[int, typer.Option("--top-k", metavar="K", min=1, help="How many next tokens to list.")]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command(name="inspect", epilog="Example: python -m inspector inspect chat.json --tokenizer qwen3 --json")
+def inspect_command(
+    request: RequestArg,
+    tokenizer: TokenizerOpt = "smollm2",
+    template: TemplateOpt = None,
+    name: NameOpt = None,
+    set_: SetOpt = None,
+    no_generation_prompt: NoPromptOpt = False,
+    continue_final_message: ContinueOpt = False,
+    clock: ClockOpt = None,
+    profile: ProfileOpt = "transformers",
+    engine: EngineOpt = "jinja2",
+    context_window: WindowOpt = None,
+    max_new_tokens: ReserveOpt = 0,
+    policy: PolicyOpt = "messages",
+    logits: LogitsOpt = False,
+    model: ModelOpt = None,
+    top_k: TopOpt = 10,
+    as_json: JsonOpt = False,
+) -> None:
+    """Render and tokenize a request, and say who wrote each byte."""
+    options = {
+        "tokenizer": tokenizer, "template": template, "name": name, "arguments": set_,
+        "add_generation_prompt": not no_generation_prompt, "continue_final_message": continue_final_message,
+        "clock": clock, "profile": profile, "engine": engine, "context_window": context_window,
+        "max_new_tokens": max_new_tokens, "policy": policy,
+    }  # fmt: skip
+
+    def work() -> dict[str, Any]:
+        return _inspect(_read(request), options, _model(logits, model), top_k)
+
+    result = _run(work, as_json, schema="inspection/1")
+    if as_json:
+        _print_json(result)
+    elif result["rendered"] is not None:
+        from inspector.terminal import print_inspection
+
+        print_inspection(result, Console())
+    _finish(result["error"])
+
+
+@app.command(name="compare", epilog="Example: python -m inspector compare chat.json --a smollm2,qwq-32b --b smollm2,qwq-32b@16488a")
+def compare_command(
+    request: RequestArg,
+    a: Annotated[str, typer.Option("--a", metavar="TOKENIZER[,TEMPLATE]", help="Side A.")],
+    b: Annotated[str, typer.Option("--b", metavar="TOKENIZER[,TEMPLATE]", help="Side B.")],
+    name: NameOpt = None,
+    set_: SetOpt = None,
+    no_generation_prompt: NoPromptOpt = False,
+    continue_final_message: ContinueOpt = False,
+    clock: ClockOpt = None,
+    profile: ProfileOpt = "transformers",
+    engine: EngineOpt = "jinja2",
+    context_window: WindowOpt = None,
+    max_new_tokens: ReserveOpt = 0,
+    policy: PolicyOpt = "messages",
+    logits: LogitsOpt = False,
+    model: ModelOpt = None,
+    top_k: TopOpt = 10,
+    as_json: JsonOpt = False,
+) -> None:
+    """Inspect a request two ways and show where they part. Exit code 1 when they differ."""
+    shared = {
+        "name": name, "arguments": set_, "add_generation_prompt": not no_generation_prompt,
+        "continue_final_message": continue_final_message, "clock": clock, "profile": profile, "engine": engine,
+        "context_window": context_window, "max_new_tokens": max_new_tokens, "policy": policy,
+    }  # fmt: skip
+
+    def work() -> dict[str, Any]:
+        return _compare(_read(request), shared, a, b, _model(logits, model), top_k)
+
+    result = _run(work, as_json, schema="comparison/1")
+    if as_json:
+        _print_json(result)
+    else:
+        from inspector.terminal import print_comparison
+
+        print_comparison(result, Console())
+    for side in ("a", "b"):
+        _finish(result[side]["error"], side=side.upper())
+    if not (result["equal"]["bytes"] and result["equal"]["ids"]):
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+@app.command(epilog="Example: python -m inspector presets --json")
+def presets(as_json: JsonOpt = False) -> None:
+    """List the tokenizers and templates that have an id here, and which are in the cache."""
+    from inspector.presets import catalogue
+
+    listing = _run(catalogue, as_json, schema="presets/1")
+    if as_json:
+        _print_json(listing)
+        return
+    from inspector.terminal import print_presets
+
+    print_presets(listing, Console())
+
+
+@app.command(epilog="Example: python -m inspector count chat.json --openai-model gpt-4o-mini")
+def count(
+    request: RequestArg,
+    openai_model: Annotated[str, typer.Option("--openai-model", metavar="M", help="An OpenAI chat model's name.")],
+    as_json: JsonOpt = False,
+) -> None:
+    """Estimate the prompt tokens that an OpenAI chat model bills for a request."""
+    result = _run(lambda: _count(_read(request), openai_model), as_json, schema="count/1")
+    if as_json:
+        _print_json(result)
+        return
+    for warning in result["warnings"]:
+        print(f"{ERROR_PREFIX}warning: {warning}", file=sys.stderr)
+    print(f"{result['total']} tokens (estimate) for {result['resolved_model']}: "
+          f"{result['message_tokens']} messages, {result['tool_tokens']} tools")  # fmt: skip
+
+
+@app.command(epilog="Example: python -m inspector fetch smollm2 qwen3")
+def fetch(
+    refs: Annotated[list[str] | None, typer.Argument(metavar="[REF]...", help="Presets; default: the embedded one.")] = None,
+    convert: Annotated[bool, typer.Option("--model/--no-model", help="Also prepare the model of the embedded default.")] = True,
+) -> None:
+    """Fetch and verify artifacts, so that everything later works without network."""
+
+    def work() -> None:
+        from inspector.sources import resolve_model, resolve_template, resolve_tokenizer
+
+        with _progress() as progress:
+            for ref in refs or ["smollm2"]:
+                resolve_tokenizer(ref, progress=progress)
+            if not refs:
+                for template in FIRST_SCREEN_TEMPLATES:
+                    resolve_template(template, progress=progress)
+                if convert:
+                    resolve_model("smollm2", progress=progress)
+
+    _run(work, False, schema="")
+    print("ready", file=sys.stderr)
+
+
+FIRST_SCREEN_TEMPLATES = ("qwq-32b", "qwq-32b@16488a")
+
+
+@app.command(epilog="Example: python -m inspector serve --port 7860")
+def serve(
+    host: Annotated[str, typer.Option("--host", help="Address to bind.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to bind.")] = 7860,
+) -> None:
+    """Serve the page."""
+    from inspector.ui.serve import launch
+
+    launch(host=host, port=port)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+def _read(request: str) -> bytes:
+    from inspector.pipeline import read_request_file
+
+    return sys.stdin.buffer.read() if request == "-" else read_request_file(Path(request))
+
+
+def _model(logits: bool, model: str | None) -> str | None:
+    return (model or "smollm2") if logits or model else None
+
+
+def _inspect(request: bytes, options: dict[str, Any], model: str | None, top_k: int) -> dict[str, Any]:
+    from inspector import jobs
+
+    with _progress() as progress:
+        return jobs.inspect(request, _options(options), model=model, top_k=top_k, progress=progress)
+
+
+def _compare(request: bytes, shared: dict[str, Any], a: str, b: str, model: str | None, top_k: int) -> dict[str, Any]:
+    from datetime import datetime
+
+    from inspector import jobs
+    from inspector.pipeline import side_options
+
+    shared["clock"] = shared["clock"] or datetime.now().astimezone().isoformat()
+    sides = [_options({**shared, **side_options(side)}) for side in (a, b)]
+    with _progress() as progress:
+        return jobs.compare(request, *sides, model=model, top_k=top_k, progress=progress)
+
+
+def _count(request: bytes, model: str) -> dict[str, Any]:
+    from inspector import jobs
+
+    return jobs.count(request, model)
+
+
+def _options(values: dict[str, Any]) -> Any:
+    from inspector.pipeline import make_options
+
+    arguments = dict(_argument(item) for item in values["arguments"] or ())
+    return make_options(**{**values, "arguments": arguments})
+
+
+def _argument(item: str) -> tuple[str, Any]:
+    """Read KEY=JSON strictly.
+
+    Errors: OptionInvalid.
+    """
+    from inspector.jsontext import loads
+
+    key, equals, text = item.partition("=")
+    if not equals or not key:
+        raise _bad_set(item, "it has no KEY=")
+    try:
+        return key, loads(text, root=f"--set {key}", stage="options")
+    except InspectorError as error:
+        raise _bad_set(item, error.message) from None
+
+
+def _bad_set(item: str, why: str) -> InspectorError:
+    return InspectorError(
+        ErrorKind.OptionInvalid,
+        f"{item!r} is not KEY=JSON: {why}",
+        stage="options",
+        where={"option": "--set"},
+        remedy="""write --set enable_thinking=false or --set 'date_string="26 Jul 2024"' (strings in double quotes)""",
+    )
+
+
+def _run(work: Callable[[], Any], as_json: bool, *, schema: str) -> Any:
+    """Run `work`; an InspectorError becomes one line on stderr, `error` in the JSON, and its exit code."""
+    try:
+        return work()
+    except InspectorError as error:
+        if as_json:
+            _print_json({"schema": schema, "error": error.to_dict()})
+        _finish(error.to_dict())
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _finish(error: dict[str, Any] | None, side: str = "") -> None:
+    if error is None:
+        return
+    failure = InspectorError.from_dict(error)
+    print(ERROR_PREFIX + (f"{side}: " if side else "") + failure.one_line(), file=sys.stderr)
+    raise typer.Exit(failure.kind.exit_code)
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.buffer.write(dump_request(value).encode("utf-8", "surrogatepass") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class _progress:
+    """A progress bar on stderr when it is a terminal; otherwise silent."""
+
+    def __enter__(self) -> Callable[[int, int, str], None] | None:
+        if not sys.stderr.isatty():
+            return None
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bars = Progress(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(),
+                             console=Console(stderr=True), transient=True)  # fmt: skip
+        self.bars.start()
+        self.tasks: dict[str, Any] = {}
+        return self.update
+
+    def update(self, done: int, total: int, label: str) -> None:
+        if label not in self.tasks:
+            self.tasks[label] = self.bars.add_task(label, total=total or None)
+        self.bars.update(self.tasks[label], completed=done, total=total or None)
+
+    def __exit__(self, *exc: object) -> None:
+        if hasattr(self, "bars"):
+            self.bars.stop()
+
+

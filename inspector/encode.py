@@ -1,0 +1,415 @@
+"""Encode rendered text into tokens that inherit the origin of their bytes.
+
+Flags come from ids and spans, never from how text looks, except `look_alike`, which is about looks by definition.
+The module neither renders nor decides a budget.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inspector.render import Rendered, SegmentKind
+from inspector.tokenizers.base import RawEncoding, Tokenizer
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class TokenFlag(enum.IntFlag):
+    """What is true of one token; the lower-case name is the flag in `inspection/1`."""
+
+    SPECIAL = enum.auto()  # its id is a special token
+    ADDED = enum.auto()  # its id is an added token that is not special
+    UNKNOWN = enum.auto()  # the unknown token: text is lost
+    BYTE_FALLBACK = enum.auto()  # a <0xNN> piece
+    PARTIAL_CHAR = enum.auto()  # begins or ends inside a character
+    INSERTED = enum.auto()  # stands for no byte of the rendered text
+    FROM_CONTENT = enum.auto()  # a control id of which content wrote at least one byte
+    CROSSES_SEGMENT = enum.auto()  # a control id assembled from template and content
+    LOOK_ALIKE = enum.auto()  # part of text that spells a control token and did not become one
+    BOS = enum.auto()
+    EOS = enum.auto()
+    PAD = enum.auto()
+    MASK = enum.auto()
+    CLS = enum.auto()
+    SEP = enum.auto()
+    GENERATION_PROMPT = enum.auto()  # written because of add_generation_prompt
+    ASSISTANT = enum.auto()  # in the assistant mask
+
+
+CONTROL = TokenFlag.SPECIAL | TokenFlag.ADDED
+FLAG_NAMES: tuple[str, ...] = tuple(flag.name.lower() for flag in TokenFlag if flag.name)
+CONTENT_KINDS = (
+    SegmentKind.MESSAGE,
+    SegmentKind.TOOL,
+    SegmentKind.DOCUMENT,
+    SegmentKind.KWARG,
+    SegmentKind.DERIVED,
+)
+NO_SEGMENT = -1
+
+
+def flag_names(flags: int) -> list[str]:
+    """Give the names of a flag word, in the order of `TokenFlag`."""
+    return [name for bit, name in enumerate(FLAG_NAMES) if flags >> bit & 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token, made when it is looked at. `start`/`end`: UTF-8 bytes of `Rendered.utf8`, half-open."""
+
+    index: int
+    id: int
+    piece: str
+    bytes: bytes
+    start: int
+    end: int
+    flags: TokenFlag
+    kind: str | None
+    path: str | None
+    line: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """Bytes of the rendered text that no token covers, and why."""
+
+    start: int
+    end: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """Columns of tokens, one entry a token.
+
+    Shapes: input_ids, start, end int64[n]; flags uint32[n]; segment int32[n] (row of `rendered.segments`, -1 for
+    inserted tokens); assistant_mask uint8[n]; safe_input_ids int64[m].
+    """
+
+    rendered: Rendered
+    tokenizer: Tokenizer
+    input_ids: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    flags: np.ndarray
+    segment: np.ndarray
+    assistant_mask: np.ndarray
+    assistant_mask_from: str | None
+    safe_input_ids: np.ndarray
+    uncovered: tuple[Uncovered, ...]
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+    def token(self, index: int) -> Token:
+        """Give the token at `index` with its piece, bytes and origin."""
+        token_id, segment = int(self.input_ids[index]), int(self.segment[index])
+        kind, path, line = self.rendered.segments.origin(segment) if segment != NO_SEGMENT else (None, None, None)
+        return Token(
+            index=index,
+            id=token_id,
+            piece=self.tokenizer.piece(token_id),
+            bytes=self.tokenizer.token_bytes(token_id),
+            start=int(self.start[index]),
+            end=int(self.end[index]),
+            flags=TokenFlag(int(self.flags[index])),
+            kind=kind,
+            path=path,
+            line=line,
+        )
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Give one row a token: id, piece, start, end, flags, kind, path, line."""
+        import pandas
+
+        return pandas.DataFrame(token_rows(self))
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Count tokens by origin and by path; each of the two sums equals the length."""
+        segments = self.rendered.segments
+        in_prompt = (self.flags & TokenFlag.GENERATION_PROMPT) != 0
+        by_origin: dict[str, int] = {}
+        by_path: dict[str, int] = {}
+        rows, tally = np.unique(np.where(in_prompt, -2, self.segment), return_counts=True)
+        for row, number in zip(rows.tolist(), tally.tolist()):
+            kind, path, _line = _count_origin(segments, row)
+            by_origin[kind] = by_origin.get(kind, 0) + number
+            by_path[path or kind] = by_path.get(path or kind, 0) + number
+        return {"by_origin": dict(sorted(by_origin.items())), "by_path": by_path}
+
+
+def _count_origin(segments: Any, row: int) -> tuple[str, str | None, int | None]:
+    if row == -2:
+        return "generation_prompt", None, None
+    if row == NO_SEGMENT:
+        return "inserted", None, None
+    return segments.origin(row)
+
+
+def token_rows(encoding: Encoding) -> list[dict[str, Any]]:
+    """Give the `tokens` list of `inspection/1`."""
+    tokenizer, segments = encoding.tokenizer, encoding.rendered.segments
+    vocabulary = {
+        token_id: (tokenizer.piece(token_id), tokenizer.token_bytes(token_id).hex())
+        for token_id in np.unique(encoding.input_ids).tolist()
+    }
+    names = {word: flag_names(word) for word in np.unique(encoding.flags).tolist()}
+    origins = {row: segments.origin(row) for row in np.unique(encoding.segment).tolist() if row != NO_SEGMENT}
+    origins[NO_SEGMENT] = (None, None, None)
+    columns = zip(
+        encoding.input_ids.tolist(),
+        encoding.start.tolist(),
+        encoding.end.tolist(),
+        encoding.flags.tolist(),
+        encoding.segment.tolist(),
+    )
+    return [
+        {
+            "id": token_id,
+            "piece": vocabulary[token_id][0],
+            "bytes": vocabulary[token_id][1],
+            "start": start,
+            "end": end,
+            "flags": list(names[flags]),
+            "kind": origins[row][0],
+            "path": origins[row][1],
+            "line": origins[row][2],
+        }
+        for token_id, start, end, flags, row in columns
+    ]
+
+
+def encode(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
+    """Encode `rendered` as `apply_chat_template(tokenize=True)` does, with flags, origins and the safe ids.
+
+    Errors: TokenizerInvalid from the tokenizer.
+    """
+    content = _content_ranges(rendered)
+    raw = tokenizer.encode(rendered.text, content=content.tolist() if tokenizer.control_needs_template else ())
+    segment = _segment_rows(rendered, raw)
+    flags = _id_flags(tokenizer, raw.input_ids) | _span_flags(rendered.utf8, raw)
+    control = (flags & CONTROL) != 0
+    flags |= _content_flags(rendered, raw, control, segment)
+    flags |= _range_flag(raw, rendered.generation_prompt, TokenFlag.GENERATION_PROMPT)
+    mask = _assistant_mask(raw, rendered.assistant_spans)
+    flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
+    flags |= _look_alike_flags(rendered, raw, control, tokenizer)
+    return Encoding(
+        rendered=rendered,
+        tokenizer=tokenizer,
+        input_ids=raw.input_ids,
+        start=raw.start,
+        end=raw.end,
+        flags=flags,
+        segment=segment,
+        assistant_mask=mask,
+        assistant_mask_from=rendered.assistant_from,
+        safe_input_ids=_safe_ids(rendered, raw, flags, tokenizer),
+        uncovered=_uncovered(rendered, raw),
+    )
+
+
+def slice_encoding(encoding: Encoding, keep: np.ndarray, rendered: Rendered, start: np.ndarray, end: np.ndarray,
+                   segment: np.ndarray) -> Encoding:
+    """Give the tokens at the indices `keep`, placed in another rendered text (a token-level cut)."""
+    kept = replace(
+        encoding,
+        rendered=rendered,
+        input_ids=encoding.input_ids[keep],
+        start=start,
+        end=end,
+        flags=encoding.flags[keep],
+        segment=segment,
+        assistant_mask=encoding.assistant_mask[keep],
+        safe_input_ids=encoding.input_ids[keep],
+        uncovered=(),
+    )
+    raw = RawEncoding(kept.input_ids, kept.start, kept.end)
+    return replace(
+        kept,
+        safe_input_ids=_safe_ids(rendered, raw, kept.flags, encoding.tokenizer),
+        uncovered=_uncovered(rendered, raw),
+    )
+
+
+def _content_ranges(rendered: Rendered) -> np.ndarray:
+    """Byte ranges [k, 2] that content wrote, neighbours joined."""
+    segments = rendered.segments
+    rows = np.flatnonzero(np.isin(segments.kind, [int(kind) for kind in CONTENT_KINDS]))
+    if not len(rows):
+        return np.empty((0, 2), dtype=np.int64)
+    start, end = segments.start[rows], segments.end[rows]
+    opens = np.concatenate(([True], start[1:] != end[:-1]))
+    closes = np.concatenate((opens[1:], [True]))
+    return np.stack((start[opens], end[closes]), axis=1)
+
+
+def _segment_rows(rendered: Rendered, raw: RawEncoding) -> np.ndarray:
+    """Row of the segment that holds a token's first byte."""
+    starts = rendered.segments.start
+    if not len(starts):
+        return np.full(len(raw.input_ids), NO_SEGMENT, dtype=np.int32)
+    rows = np.searchsorted(starts, raw.start, side="right") - 1
+    return np.where(raw.start < raw.end, rows, NO_SEGMENT).astype(np.int32)
+
+
+@functools.lru_cache(maxsize=64)
+def _id_flag_table(tokenizer: Tokenizer) -> np.ndarray:
+    """Flags of every id, uint32[size]."""
+    table = np.zeros(max(tokenizer.size, 1), dtype=np.uint32)
+    for added in tokenizer.added_tokens:
+        if added.id < len(table):
+            table[added.id] |= TokenFlag.SPECIAL if added.special else TokenFlag.ADDED
+    named = {"bos_token": TokenFlag.BOS, "eos_token": TokenFlag.EOS, "pad_token": TokenFlag.PAD,
+             "mask_token": TokenFlag.MASK, "cls_token": TokenFlag.CLS, "sep_token": TokenFlag.SEP,
+             "unk_token": TokenFlag.UNKNOWN}  # fmt: skip
+    for name, flag in named.items():
+        token_id = tokenizer.special_token_ids.get(name)
+        if token_id is not None and token_id < len(table):
+            table[token_id] |= flag
+    fallback = [token_id for token_id in range(len(table)) if tokenizer.is_byte_fallback(token_id)]
+    table[fallback] |= TokenFlag.BYTE_FALLBACK
+    return table
+
+
+def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
+    return _id_flag_table(tokenizer)[input_ids]
+
+
+def _span_flags(utf8: bytes, raw: RawEncoding) -> np.ndarray:
+    flags = np.where(raw.start >= raw.end, np.uint32(TokenFlag.INSERTED), np.uint32(0))
+    buffer = np.frombuffer(utf8 + b"a", dtype=np.uint8)
+    if not (buffer >= 0x80).any():
+        return flags
+    inside = (buffer & 0xC0) == 0x80  # a continuation byte: a cut before it splits a character
+    split = (inside[raw.start] | inside[raw.end]) & (raw.start < raw.end)
+    return flags | np.where(split, np.uint32(TokenFlag.PARTIAL_CHAR), np.uint32(0))
+
+
+def _content_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, segment: np.ndarray) -> np.ndarray:
+    flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
+    is_content = np.isin(rendered.segments.kind, [int(kind) for kind in CONTENT_KINDS])
+    for index in np.flatnonzero(control & (segment != NO_SEGMENT)).tolist():
+        first, last = segment[index], np.searchsorted(rendered.segments.start, raw.end[index], side="left")
+        written = is_content[first:last]
+        if written.any():
+            flags[index] = TokenFlag.FROM_CONTENT | (0 if written.all() else TokenFlag.CROSSES_SEGMENT)
+    return flags
+
+
+def _range_flag(raw: RawEncoding, span: tuple[int, int] | None, flag: TokenFlag) -> np.ndarray:
+    if span is None:
+        return np.zeros(len(raw.input_ids), dtype=np.uint32)
+    return np.where((raw.start >= span[0]) & (raw.start < span[1]), np.uint32(flag), np.uint32(0))
+
+
+def _assistant_mask(raw: RawEncoding, spans: Sequence[tuple[int, int]]) -> np.ndarray:
+    """1 for every token that has a byte in a span, as transformers' char_to_token does."""
+    mask = np.zeros(len(raw.input_ids), dtype=np.uint8)
+    for start, end in spans:
+        if start < end:
+            first = np.searchsorted(raw.end, start, side="right")
+            last = np.searchsorted(raw.start, end, side="left")
+            mask[first:last] = 1
+    return mask
+
+
+_SHAPE = re.compile(r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\n]{1,64}｜>")
+
+
+@functools.lru_cache(maxsize=64)
+def _literals(tokenizer: Tokenizer) -> re.Pattern[str] | None:
+    """One pattern for the control literals that content could plausibly imitate (those with a bracket)."""
+    literals = {unicodedata.normalize("NFKC", added.content) for added in tokenizer.added_tokens}
+    numbered = re.compile(r"\d+>$")  # <unused123>, <|reserved_special_token_7|>: thousands, and nobody forges them
+    wanted = sorted((text for text in literals if text[:1] in "<[" and len(text) > 2 and not numbered.search(text)),
+                    key=len, reverse=True)[:1000]  # fmt: skip
+    return re.compile("|".join(map(re.escape, wanted))) if wanted else None
+
+
+def _look_alike_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+    flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
+    for start, end in _look_alike_spans(rendered.text, tokenizer):
+        first = int(np.searchsorted(raw.end, start, side="right"))
+        last = int(np.searchsorted(raw.start, end, side="left"))
+        if not control[first:last].any():
+            flags[first:last] |= TokenFlag.LOOK_ALIKE
+    return flags
+
+
+def _look_alike_spans(text: str, tokenizer: Tokenizer) -> list[tuple[int, int]]:
+    """Byte ranges of text that spells a control token, also after NFKC folding (full-width forms)."""
+    if not any(mark in text for mark in "<[＜﹤［"):
+        return []
+    folded, places = _fold(text)
+    pattern = _literals(tokenizer)
+    found = {match.span() for match in _SHAPE.finditer(folded)}
+    if pattern is not None:
+        found |= {match.span() for match in pattern.finditer(folded)}
+    spans = [(places[start], places[end]) for start, end in sorted(found)]
+    if text.isascii():
+        return spans
+    return [(len(text[:start].encode()), len(text[:end].encode())) for start, end in spans]
+
+
+def _fold(text: str) -> tuple[str, Sequence[int]]:
+    """NFKC character by character, with the index in `text` of every folded character."""
+    if text.isascii():
+        return text, range(len(text) + 1)
+    folded, places = [], []
+    for index, char in enumerate(text):
+        form = char if char < "\x80" else unicodedata.normalize("NFKC", char)
+        folded.append(form)
+        places.extend([index] * len(form))
+    return "".join(folded), [*places, len(text)]
+
+
+def _safe_ids(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+    """Encode content-written control strings as plain text.
+
+    The text is cut at template-written control tokens, and a stretch that holds a content-written control token is
+    encoded whole with added-token matching off: no boundary is invented at a template/content seam. All other
+    stretches keep their ids.
+    """
+    injected = (flags & TokenFlag.FROM_CONTENT) != 0
+    if tokenizer.control_needs_template or not injected.any():
+        return raw.input_ids
+    walls = np.flatnonzero(((flags & CONTROL) != 0) & ~injected)
+    edges = [-1, *walls.tolist(), len(raw.input_ids)]
+    parts: list[np.ndarray] = []
+    for before, after in zip(edges, edges[1:]):
+        if injected[before + 1 : after].any():
+            parts.append(_plain_stretch(rendered, raw, before, after, tokenizer))
+        else:
+            parts.append(raw.input_ids[before + 1 : after])
+        parts.append(raw.input_ids[after : after + 1])
+    return np.concatenate(parts)
+
+
+def _plain_stretch(rendered: Rendered, raw: RawEncoding, before: int, after: int, tokenizer: Tokenizer) -> np.ndarray:
+    start = int(raw.end[before]) if before >= 0 else 0
+    end = int(raw.start[after]) if after < len(raw.input_ids) else len(rendered.utf8)
+    text = rendered.utf8[start:end].decode("utf-8", "ignore")
+    return tokenizer.encode_plain(text, first=before < 0).input_ids
+
+
+def _uncovered(rendered: Rendered, raw: RawEncoding) -> tuple[Uncovered, ...]:
+    """Name the byte ranges that no token covers."""
+    size = len(rendered.utf8)
+    reach = np.maximum.accumulate(raw.end) if len(raw.end) else raw.end
+    gap_start = np.concatenate(([0], reach))
+    gap_end = np.concatenate((raw.start, [size]))
+    rows = np.flatnonzero(gap_start < gap_end)
+    return tuple(
+        Uncovered(int(gap_start[row]), int(gap_end[row]), "removed by the tokenizer's normalizer or pre-tokenizer")
+        for row in rows
+    )

@@ -1,0 +1,574 @@
+"""Run the stages in order, and keep everything that was reached when one of them stops.
+
+`prepare` (network and disk, in the caller's process) brings the artifacts; `run` (no network, safe to run in a
+sandboxed child) does the rest. `inspect` and `compare` are the two together.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import platform
+import time
+import unicodedata
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inspector.budget import Budget, BudgetDecision, BudgetRejected, fit_context, make_budget
+from inspector.encode import Encoding, encode, token_rows
+from inspector.errors import ErrorKind, InspectorError
+from inspector.logits import NextTokenLogits, next_token_logits
+from inspector.messages import Conversation, canonicalize
+from inspector.render import Rendered, render
+from inspector.request import ChatRequest, parse_fields, parse_request
+from inspector.template import Template
+from inspector.tensors import ModelInputs, to_tensors
+from inspector.tokenizers import load_tokenizer
+from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
+
+if TYPE_CHECKING:
+    from inspector.comparison import Comparison
+
+DEFAULT_TOKENIZER = "smollm2"
+DEFAULT_MODEL = "smollm2"
+ENGINES = ("jinja2",)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Everything that decides an inspection besides the request. Refs are spelled as the user gave them.
+
+    `template_text` is a pasted template and wins over `template`. `clock` None means the time of the run.
+    """
+
+    tokenizer: str = DEFAULT_TOKENIZER
+    template: str | None = None
+    template_text: str | None = None
+    name: str | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+    clock: datetime | None = None
+    profile: str = "transformers"
+    engine: str = "jinja2"
+    context_window: int | None = None
+    max_new_tokens: int = 0
+    policy: str = "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A request as the page's four editors hold it."""
+
+    messages: str
+    tools: str = ""
+    documents: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One inspection, ready to run without network. Picklable."""
+
+    request: bytes | Fields
+    options: Options
+    tokenizer: TokenizerArtifact
+    template: Template | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A remark on an inspection: rule, severity ("error", "warning", "note"), place and remedy."""
+
+    rule: str
+    severity: str
+    message: str
+    where: dict[str, Any]
+    remedy: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "message": self.message,
+            "where": self.where,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspection:
+    """All values of one run; what lies after the stage that stopped is None, and `error` says why.
+
+    Shapes: see Encoding and ModelInputs (B = 1).
+    """
+
+    options: Options
+    clock: datetime
+    request: ChatRequest | None = None
+    conversation: Conversation | None = None
+    tokenizer: Tokenizer | None = None
+    template: Template | None = None
+    rendered: Rendered | None = None
+    encoding: Encoding | None = None
+    budget: BudgetDecision | None = None
+    inputs: ModelInputs | None = None
+    logits: NextTokenLogits | None = None
+    findings: tuple[Finding, ...] = ()
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    error: InspectorError | None = None
+
+    def raise_for_error(self) -> Inspection:
+        """Raise the error that stopped the run, if any; else give the inspection itself."""
+        if self.error is not None:
+            raise self.error
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON object of schema `inspection/1`."""
+        return {
+            "schema": "inspection/1",
+            "request": _request_dict(self.request, self.conversation),
+            "options": _options_dict(self.options, self.clock),
+            "tokenizer": _tokenizer_dict(self.tokenizer),
+            "template": _template_dict(self.template),
+            "rendered": _rendered_dict(self.rendered),
+            **_encoding_dict(self.encoding, self.inputs),
+            "budget": None if self.budget is None else self.budget.to_dict(),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "logits": None if self.logits is None else self.logits.to_dict(),
+            "timings_ms": {stage: round(value, 3) for stage, value in self.timings_ms.items()},
+            "versions": versions(),
+            "error": None if self.error is None else self.error.to_dict(),
+        }
+
+
+def inspect(
+    request: bytes | str | list[Any] | dict[str, Any] | Path,
+    *,
+    logits: bool = False,
+    model: str | None = None,
+    top_k: int = 10,
+    sandbox: bool = False,
+    **options: Any,
+) -> Inspection:
+    """Inspect one request.
+
+    `request`: JSON text (str or bytes), a path, or the messages list or request object itself. `options`: the fields
+    of Options. With `sandbox=True` templates and tokenizer files are handled in a limited child process and the
+    result is a SandboxedInspection, which has `to_dict()` and `error` only.
+    Errors: input, template and budget errors are in `.error` of the result, with everything reached before;
+    `.raise_for_error()` raises it. TypeError for an option that does not exist.
+
+    >>> inspect([{"role": "user", "content": "hi"}], tokenizer="bytes").encoding.input_ids.tolist()
+    [256, 257, 104, 105, 258]
+    """
+    chosen = make_options(**options)
+    try:
+        job = prepare(request_bytes(request), chosen)
+    except InspectorError as error:
+        return Inspection(chosen, _clock(chosen), error=error)
+    if sandbox:
+        from inspector.jobs import inspect_sandboxed
+
+        return inspect_sandboxed(job, logits=logits, model=model, top_k=top_k)  # type: ignore[return-value]
+    inspection = run(job)
+    return add_logits(inspection, model or DEFAULT_MODEL, top_k) if logits else inspection
+
+
+def compare(request: bytes | str | list[Any] | dict[str, Any] | Path, a: dict[str, Any] | str, b: dict[str, Any] | str,
+            **shared: Any) -> Comparison:
+    """Inspect one request twice and compare.
+
+    `a`, `b`: options of each side (a dict, or "TOKENIZER[,TEMPLATE]"); `shared`: options of both, as for `inspect`.
+    """
+    from inspector.comparison import compare_inspections
+
+    shared.setdefault("clock", datetime.now().astimezone())
+    sides = [inspect(request, **{**shared, **side_options(side)}) for side in (a, b)]
+    return compare_inspections(*sides)
+
+
+def side_options(side: dict[str, Any] | str) -> dict[str, Any]:
+    """Read "TOKENIZER[,TEMPLATE]".
+
+    >>> side_options("smollm2,qwq-32b@16488a")
+    {'tokenizer': 'smollm2', 'template': 'qwq-32b@16488a'}
+    """
+    if isinstance(side, dict):
+        return side
+    tokenizer, _comma, template = side.partition(",")
+    return {"tokenizer": tokenizer.strip() or DEFAULT_TOKENIZER, **({"template": template.strip()} if template else {})}
+
+
+def make_options(**options: Any) -> Options:
+    """Build Options.
+
+    Errors: TypeError for a name that Options does not have.
+    """
+    known = {entry.name for entry in fields(Options)}
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise TypeError(f"no option named {', '.join(unknown)}; the options are {', '.join(sorted(known))}")
+    if isinstance(options.get("clock"), str):
+        options["clock"] = parse_clock(options["clock"])
+    if options.get("continue_final_message"):
+        options["add_generation_prompt"] = False  # the library refuses both; continuing is the more specific wish
+    return Options(**options)
+
+
+def parse_clock(text: str) -> datetime:
+    """Read an ISO 8601 time; without an offset it is taken as it stands.
+
+    Errors: OptionInvalid.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise InspectorError(
+            ErrorKind.OptionInvalid,
+            f"{text!r} is not an ISO 8601 time",
+            stage="options",
+            where={"option": "clock"},
+            remedy="give it as 2026-01-31T09:30:00 or with an offset, 2026-01-31T09:30:00+01:00",
+        ) from None
+
+
+def request_bytes(request: bytes | str | list[Any] | dict[str, Any] | Path) -> bytes:
+    """Give the request as JSON bytes, so that every caller goes through the one strict parser.
+
+    Errors: InputInvalid for values that JSON cannot hold and for a file that cannot be read.
+    """
+    if isinstance(request, bytes):
+        return request
+    if isinstance(request, Path):
+        return read_request_file(request)
+    try:
+        if isinstance(request, str):
+            return request.encode("utf-8", "surrogatepass")
+        return json.dumps(request).encode("ascii")  # escapes lone surrogates: the parser names their path
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InspectorError(
+            ErrorKind.InputInvalid,
+            f"the request cannot be written as JSON: {error}",
+            stage="request",
+            remedy="use dict, list, str, int, float, bool and None only",
+        ) from None
+
+
+def read_request_file(path: Path) -> bytes:
+    """Read a request file.
+
+    Errors: InputInvalid naming the path.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InspectorError(
+            ErrorKind.InputInvalid,
+            f"cannot read the request: {error.strerror}",
+            stage="request",
+            where={"file": str(path)},
+            remedy="give the path of a JSON file, or - for standard input",
+        ) from None
+
+
+def prepare(request: bytes | Fields, options: Options, progress: Callable[..., None] | None = None) -> Job:
+    """Bring the artifacts that a run needs. The only step that touches network and cache.
+
+    Errors: every kind of stage "source" and "options".
+    """
+    from inspector.sources import resolve_template, resolve_tokenizer
+
+    _check_engine(options)
+    tokenizer = resolve_tokenizer(options.tokenizer, progress=progress)
+    template = None
+    if options.template_text is not None:
+        template = Template(ref="pasted", id="pasted", revision=None, name=options.name or "default", file=None,
+                            text=options.template_text)  # fmt: skip
+    elif options.template:
+        template = resolve_template(options.template, name=options.name, progress=progress)
+    return Job(request, options, tokenizer, template)
+
+
+def _check_engine(options: Options) -> None:
+    if options.engine not in ENGINES:
+        raise InspectorError(
+            ErrorKind.OptionInvalid,
+            f"there is no template engine {options.engine!r}",
+            stage="options",
+            where={"option": "engine"},
+            remedy=f"one of {', '.join(ENGINES)}",
+        )
+
+
+def run(job: Job) -> Inspection:
+    """Run every stage up to the tensors; stop at the first error and keep what was reached."""
+    building = _Building(Inspection(job.options, _clock(job.options)))
+    try:
+        _run_stages(job, building)
+    except BudgetRejected as error:
+        building.set(budget=error.decision, rendered=error.encoding.rendered, encoding=error.encoding, error=error)
+    except InspectorError as error:
+        building.set(error=error)
+    inspection = building.value
+    return replace(inspection, findings=_findings(inspection, job))
+
+
+class _Building:
+    """The inspection so far, and a stopwatch per stage."""
+
+    def __init__(self, value: Inspection) -> None:
+        self.value = value
+
+    def set(self, **values: Any) -> None:
+        self.value = replace(self.value, **values)
+
+    @contextmanager
+    def stage(self, name: str) -> Any:
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - began) * 1000
+            self.set(timings_ms={**self.value.timings_ms, name: self.value.timings_ms.get(name, 0.0) + spent})
+
+
+def _run_stages(job: Job, building: _Building) -> None:
+    options = job.options
+    budget = _budget(options)
+    with building.stage("request"):
+        request = parse_fields(**_fields(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
+        building.set(request=request)
+    with building.stage("tokenizer"):
+        tokenizer = load_tokenizer(job.tokenizer)
+        building.set(tokenizer=tokenizer)
+    template = job.template or own_template(tokenizer, options.name, has_tools=bool(request.tools))
+    building.set(template=template)
+    with building.stage("messages"):
+        conversation = canonicalize(request, options.profile, arguments=options.arguments, template_text=template.text)
+        building.set(conversation=conversation)
+    assemble = functools.partial(_assemble, template=template, tokenizer=tokenizer, building=building)
+    if budget is None:
+        encoding = assemble(conversation)
+    else:
+        fitted = fit_context(conversation, assemble, budget)
+        encoding = fitted.encoding
+        building.set(budget=fitted.decision)
+    building.set(rendered=encoding.rendered, encoding=encoding)
+    with building.stage("tensors"):
+        building.set(inputs=to_tensors([encoding]))
+
+
+def _fields(given: Fields) -> dict[str, str]:
+    return {entry.name: getattr(given, entry.name) for entry in fields(Fields)}
+
+
+def _budget(options: Options) -> Budget | None:
+    if options.context_window is None:
+        return None
+    return make_budget(options.context_window, options.max_new_tokens, options.policy)
+
+
+def _assemble(conversation: Conversation, *, template: Template, tokenizer: Tokenizer, building: _Building) -> Encoding:
+    options = building.value.options
+    with building.stage("render"):
+        rendered = render(
+            conversation,
+            template,
+            special_tokens=tokenizer.special_tokens,
+            clock=building.value.clock.replace(tzinfo=None),
+            add_generation_prompt=options.add_generation_prompt,
+            continue_final_message=options.continue_final_message,
+            engine=options.engine,
+        )
+    building.set(rendered=rendered)
+    with building.stage("encode"):
+        return encode(rendered, tokenizer)
+
+
+def own_template(tokenizer: Tokenizer, name: str | None, *, has_tools: bool) -> Template:
+    """Choose among the tokenizer's own templates as transformers does: the named one, `tool_use` when tools are
+    given, else `default`; a tokenizer without any gets the preset `raw`.
+
+    Errors: TemplateMissing for a name it does not have.
+    """
+    from inspector.sources import resolve_template
+
+    templates = tokenizer.chat_templates
+    if not templates:
+        return resolve_template("raw")
+    wanted = name or ("tool_use" if has_tools and "tool_use" in templates else "default")
+    if wanted not in templates:
+        raise InspectorError(
+            ErrorKind.TemplateMissing,
+            f"{tokenizer.id} has no template named {wanted!r}",
+            stage="template",
+            where={"option": "name"},
+            remedy=f"one of {', '.join(sorted(templates))}",
+        )
+    return Template(
+        ref=f"{tokenizer.ref}#chat_template", id=tokenizer.id, revision=None, name=wanted,
+        file=tokenizer.chat_template_file, text=templates[wanted],
+    )  # fmt: skip
+
+
+def add_logits(inspection: Inspection, model: str = DEFAULT_MODEL, top_k: int = 10) -> Inspection:
+    """Add the next-token logits of `model` after the input; an error of that stage goes into `.error`."""
+    from inspector.sources import resolve_model
+
+    if inspection.error is not None or inspection.encoding is None or inspection.tokenizer is None:
+        return inspection
+    building = _Building(inspection)
+    try:
+        artifact = resolve_model(model)
+        check_pairing(artifact, inspection.tokenizer)
+        with building.stage("logits"):
+            logits = next_token_logits(inspection.encoding.input_ids.tolist(), artifact, top_k=top_k,
+                                       tokenizer=inspection.tokenizer)  # fmt: skip
+        building.set(logits=logits)
+    except InspectorError as error:
+        building.set(error=error)
+    return building.value
+
+
+def check_pairing(model: Any, tokenizer: Tokenizer | TokenizerArtifact) -> None:
+    """Refuse a model whose vocabulary is another one: its logits would be about other tokens.
+
+    Errors: ModelInvalid.
+    """
+    if model.tokenizer_id and model.tokenizer_id != tokenizer.id:
+        raise InspectorError(
+            ErrorKind.ModelInvalid,
+            f"model {model.id} reads ids of the tokenizer {model.tokenizer_id}, these are ids of {tokenizer.id}",
+            stage="logits",
+            where={"model": model.ref, "tokenizer": tokenizer.ref},
+            remedy=f"choose the tokenizer {model.tokenizer_id}, or a model trained with {tokenizer.id}",
+        )
+
+
+def _clock(options: Options) -> datetime:
+    return options.clock or datetime.now().astimezone()
+
+
+def _findings(inspection: Inspection, job: Job) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    for note in inspection.request.notes if inspection.request else ():
+        found.append(Finding("line-ends", "note", note["what"], {"path": note["path"]}, "send LF if CR is not meant"))
+    template, tokenizer = inspection.template, inspection.tokenizer
+    if template and tokenizer and job.template is None and not tokenizer.chat_templates:
+        message = f"{tokenizer.id} has no chat template: contents are joined by the preset raw"
+        found.append(Finding("template-missing", "note", message, {"template": "raw"}, "choose a template"))
+    if template and tokenizer and template.made_for and tokenizer.id not in template.made_for:
+        message = f"the template {template.ref} was made for {', '.join(template.made_for)}, the tokenizer is {tokenizer.id}"
+        found.append(Finding("template-pairing", "warning", message, {"template": template.ref},
+                             f"use the tokenizer {template.made_for[0]}"))  # fmt: skip
+    if inspection.rendered and inspection.rendered.provenance == "unknown":
+        message = f"the origin of the bytes is unknown here: {inspection.rendered.provenance_note}"
+        found.append(Finding("provenance-unknown", "warning", message, {}, "report the template"))
+    for warning in inspection.rendered.warnings if inspection.rendered else ():
+        found.append(Finding("sandbox-blocked", "warning", warning, {}, "remove the access from the template"))
+    return tuple(found)
+
+
+def _request_dict(request: ChatRequest | None, conversation: Conversation | None) -> dict[str, Any] | None:
+    if request is None:
+        return None
+    changes = conversation.changes if conversation is not None else request.changes
+    listed = [
+        {"path": c.path, "what": c.what, "before": c.before, "after": c.after, "by": c.by} for c in changes
+    ]
+    return {**request.to_dict(), "changes": listed}
+
+
+def _options_dict(options: Options, clock: datetime) -> dict[str, Any]:
+    return {
+        "tokenizer": options.tokenizer,
+        "template": options.template,
+        "name": options.name,
+        "arguments": options.arguments,
+        "add_generation_prompt": options.add_generation_prompt,
+        "continue_final_message": options.continue_final_message,
+        "clock": clock.isoformat(),
+        "clock_from": "now" if options.clock is None else "given",
+        "profile": options.profile,
+        "engine": options.engine,
+    }
+
+
+def _tokenizer_dict(tokenizer: Tokenizer | None) -> dict[str, Any] | None:
+    if tokenizer is None:
+        return None
+    return {
+        "ref": tokenizer.ref,
+        "id": tokenizer.id,
+        "digest": tokenizer.digest,
+        "files": dict(sorted(tokenizer.files.items())),
+        "vocab_size": tokenizer.vocab_size,
+        "size": tokenizer.size,
+        "model_max_length": tokenizer.model_max_length,
+        "special_tokens": tokenizer.special_tokens,
+        "reconstructed": tokenizer.reconstructed,
+    }
+
+
+def _template_dict(template: Template | None) -> dict[str, Any] | None:
+    if template is None:
+        return None
+    return {
+        "ref": template.ref,
+        "id": template.id,
+        "revision": template.revision,
+        "name": template.name,
+        "file": template.file,
+        "digest": template.digest,
+    }
+
+
+def _rendered_dict(rendered: Rendered | None) -> dict[str, Any] | None:
+    if rendered is None:
+        return None
+    return {
+        "kind": rendered.kind,
+        "text": rendered.text,
+        "sha256": rendered.sha256,
+        "template_id": rendered.template_id,
+        "template_digest": rendered.template_digest,
+        "segments": rendered.segments.to_dicts(),
+    }
+
+
+def _encoding_dict(encoding: Encoding | None, inputs: ModelInputs | None) -> dict[str, Any]:
+    if encoding is None:
+        return {
+            "tokens": None, "input_ids": None, "attention_mask": None, "position_ids": None, "assistant_mask": None,
+            "safe_input_ids": None, "assistant_mask_from": None, "counts": None, "uncovered": None,
+        }  # fmt: skip
+    return {
+        "tokens": token_rows(encoding),
+        "input_ids": encoding.input_ids.tolist(),
+        "attention_mask": None if inputs is None else inputs.attention_mask[0].tolist(),
+        "position_ids": None if inputs is None else inputs.position_ids[0].tolist(),
+        "assistant_mask": encoding.assistant_mask.tolist(),
+        "safe_input_ids": encoding.safe_input_ids.tolist(),
+        "assistant_mask_from": encoding.assistant_mask_from,
+        "counts": encoding.counts(),
+        "uncovered": [{"start": gap.start, "end": gap.end, "why": gap.why} for gap in encoding.uncovered],
+    }
+
+
+@functools.lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Give the versions that can change a result."""
+    libraries = ("transformers", "tokenizers", "jinja2")
+    return {
+        "inspector": __import__("inspector").__version__,
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in libraries},
+        "unicode": unicodedata.unidata_version,
+    }

@@ -1,0 +1,56 @@
+"""Encoding: byte-exact spans, flags from ids and spans, safe ids."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inspector.encode import TokenFlag, flag_names
+from inspector.pipeline import inspect
+
+
+def tokens_of(text: str, tokenizer: str = "qwen3") -> list[dict]:
+    return inspect([{"role": "user", "content": text}], tokenizer=tokenizer, template="raw").to_dict()["tokens"]
+
+
+def test_a_character_split_over_tokens_has_exact_byte_spans() -> None:
+    tokens = tokens_of("i ⭢ j")
+    utf8 = "i ⭢ j".encode()
+    assert [utf8[t["start"] : t["end"]].hex() for t in tokens] == [t["bytes"] for t in tokens]
+    assert any("partial_char" in t["flags"] for t in tokens)
+
+
+def test_flag_names_follow_the_contract() -> None:
+    expected = (
+        "special added unknown byte_fallback partial_char inserted from_content crosses_segment look_alike "
+        "bos eos pad mask cls sep generation_prompt assistant"
+    ).split()
+    assert flag_names(2 ** len(expected) - 1) == expected
+    assert flag_names(int(TokenFlag.SPECIAL | TokenFlag.EOS)) == ["special", "eos"]
+
+
+def test_text_that_a_normalizer_rewrites_is_covered_or_named() -> None:
+    result = inspect([{"role": "user", "content": "cafe\u0301 ok"}], tokenizer="qwen3", template="raw")
+    encoding = result.encoding
+    reach = np.zeros(len(result.rendered.utf8), dtype=bool)
+    for start, end in zip(encoding.start.tolist(), encoding.end.tolist()):
+        reach[start:end] = True
+    named = sum(gap.end - gap.start for gap in encoding.uncovered)
+    assert reach.sum() + named == len(reach)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=60).filter(lambda text: text.isprintable() or "\n" in text))
+def test_spans_partition_any_text_of_a_byte_level_tokenizer(text: str) -> None:
+    result = inspect([{"role": "user", "content": text}], tokenizer="llama3", template="raw")
+    encoding, utf8 = result.encoding, result.rendered.utf8
+    spans = list(zip(encoding.start.tolist(), encoding.end.tolist()))
+    assert b"".join(utf8[start:end] for start, end in spans) == utf8
+    assert all(left[1] == right[0] for left, right in zip(spans, spans[1:]))
+
+
+def test_the_frame_has_one_row_a_token() -> None:
+    encoding = inspect([{"role": "user", "content": "hi"}], tokenizer="bytes").encoding
+    frame = encoding.to_frame()
+    assert len(frame) == len(encoding) and list(frame["id"]) == encoding.input_ids.tolist()
