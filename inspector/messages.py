@@ -26,16 +26,19 @@ PROFILES = ("transformers", "vllm", "openai")
 # Names that apply_chat_template, render_jinja_template or the template's own data take; a test holds this to their
 # signatures. transformers lets a caller's keyword arguments override all of them.
 RESERVED_ARGUMENTS = frozenset(
-    "self conversation conversations messages tools documents chat_template add_generation_prompt "
+    "self conversation conversations messages tools documents chat_template add_generation_prompt "  # noqa: SIM905
     "continue_final_message tokenize sanitize_control_tokens padding truncation max_length return_tensors return_dict "
-    "return_assistant_tokens_mask tokenizer_kwargs".split()  # noqa: SIM905
+    "return_assistant_tokens_mask tokenizer_kwargs".split()
 )
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a template is given. Leaves are traced; their paths index the request as given."""
+    """What a template is given. Leaves are traced; their paths index the request as given.
+
+    `changes` lists everything done to the request so far, the parser's own changes first.
+    """
 
     messages: list[dict[str, Any]]
     tools: list[Any] | None = None
@@ -59,7 +62,7 @@ def canonicalize(
     `chat_template_kwargs`, arguments that are not JSON, a broken convention of the `openai` profile).
     """
     _check_profile(profile)
-    changes: list[Change] = []
+    changes: list[Change] = list(request.changes)
     kwargs = _merge_kwargs(request.chat_template_kwargs, arguments or {}, changes)
     if profile == "openai":
         check_openai(request)

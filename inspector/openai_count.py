@@ -129,7 +129,7 @@ def preset_encoding(preset: str) -> Encode:
     from inspector.tokenizers import load_tokenizer
 
     tokenizer = load_tokenizer(resolve_tokenizer(preset))
-    return lambda text: tokenizer.encode_plain(text).input_ids  # type: ignore[return-value]
+    return lambda text: tokenizer.encode_plain(text).input_ids.tolist()
 
 
 class _Counter:
