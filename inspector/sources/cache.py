@@ -1,0 +1,181 @@
+"""The artifact cache: one file per SHA-256, verified on every use, written atomically.
+
+A file is trusted only after its bytes were hashed in this process; a wrong or half file is removed and fetched anew.
+This module fetches nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from filelock import FileLock
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.tokenizers.base import ArtifactFile
+
+Progress = Callable[[int, int, str], None]
+"""Called as progress(done, total, label); units: bytes. `total` is 0 where it is not known."""
+
+_CHUNK = 1 << 20
+_LOCK_TIMEOUT_S = 900
+# (path, size, mtime_ns) -> sha256 of files hashed by this process: a second use costs one stat.
+_hashed: dict[tuple[str, int, int], str] = {}
+
+
+def cache_dir() -> Path:
+    """Return the cache folder: $INSPECTOR_CACHE, else the user's cache folder of this platform."""
+    configured = os.environ.get("INSPECTOR_CACHE")
+    if configured:
+        return Path(configured).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("token-inspector"))
+
+
+def sha256_of(path: Path) -> str:
+    """Hash a file, or repeat the hash that this process already computed for the same size and time."""
+    stat = path.stat()
+    key = (str(path), stat.st_size, stat.st_mtime_ns)
+    if key not in _hashed:
+        with path.open("rb") as stream:
+            _hashed[key] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return _hashed[key]
+
+
+def blob_path(sha256: str, name: str) -> Path:
+    """Return where the cache keeps the file of this hash; the name is kept for the person who looks."""
+    return cache_dir() / "files" / sha256[:2] / sha256 / Path(name).name
+
+
+def lookup(sha256: str, name: str) -> ArtifactFile | None:
+    """Return the cached file if it is whole; remove it and return None if its bytes are wrong."""
+    path = blob_path(sha256, name)
+    if not path.is_file():
+        return None
+    if sha256_of(path) != sha256:
+        path.unlink(missing_ok=True)
+        return None
+    return ArtifactFile(Path(name).name, str(path), sha256)
+
+
+def store(source: Path, sha256: str, name: str) -> ArtifactFile:
+    """Move a verified file into the cache.
+
+    Errors: ArtifactMismatch if its bytes do not have this hash; CacheFull if the disk is full.
+    """
+    actual = sha256_of(source)
+    if actual != sha256:
+        raise mismatch(name, sha256, actual)
+    path = blob_path(sha256, name)
+    with disk_errors():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(source, path)
+    return ArtifactFile(path.name, str(path), sha256)
+
+
+def mismatch(name: str, expected: str, actual: str) -> InspectorError:
+    """Build the error of a file whose hash is not the pinned one."""
+    return InspectorError(
+        ErrorKind.ArtifactMismatch,
+        f"{name} has SHA-256 {actual}, the pinned one is {expected}",
+        stage="source",
+        where={"file": name},
+        remedy="the package index served other bytes than the preset was made with; check its configuration",
+    )
+
+
+def read_verified(file: ArtifactFile) -> bytes:
+    """Read an artifact's file and check that these very bytes have its hash.
+
+    Errors: ArtifactMismatch; ArtifactUnavailable if the file is gone.
+    """
+    try:
+        data = Path(file.path).read_bytes()
+    except OSError as error:
+        raise InspectorError(
+            ErrorKind.ArtifactUnavailable,
+            f"{file.name} cannot be read from the cache: {error.strerror}",
+            stage="source",
+            where={"file": file.name},
+            remedy="resolve the reference again, so that the file is fetched anew",
+        ) from error
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != file.sha256:
+        raise mismatch(file.name, file.sha256, actual)
+    return data
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """Give a temporary folder inside the cache, so that a move into the cache is one atomic rename."""
+    with disk_errors():
+        (cache_dir() / "tmp").mkdir(parents=True, exist_ok=True)
+        folder = tempfile.mkdtemp(dir=cache_dir() / "tmp")
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def lock(name: str) -> Iterator[None]:
+    """Hold the lock of one archive, over threads and processes."""
+    with disk_errors():
+        folder = cache_dir() / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+    key = hashlib.sha256(name.encode()).hexdigest()[:32]
+    with FileLock(folder / f"{key}.lock", timeout=_LOCK_TIMEOUT_S):
+        yield
+
+
+def remembered(ref: str) -> dict[str, str] | None:
+    """Return name -> SHA-256 as recorded when an unpinned reference was first fetched, or None."""
+    try:
+        record = json.loads(_record_path(ref).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    files = record.get("files") if isinstance(record, dict) else None
+    return files if isinstance(files, dict) and all(isinstance(value, str) for value in files.values()) else None
+
+
+def remember(ref: str, files: dict[str, str]) -> None:
+    """Record what an unpinned reference gave, so that it gives the same later and without a network."""
+    with workspace() as folder, disk_errors():
+        draft = folder / "record.json"
+        draft.write_text(json.dumps({"ref": ref, "files": files}, sort_keys=True), "utf-8")
+        _record_path(ref).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(draft, _record_path(ref))
+
+
+def _record_path(ref: str) -> Path:
+    return cache_dir() / "refs" / f"{hashlib.sha256(ref.encode()).hexdigest()}.json"
+
+
+@contextlib.contextmanager
+def disk_errors() -> Iterator[None]:
+    """Turn a full or unwritable disk into CacheFull or ArtifactUnavailable."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise InspectorError(
+            ErrorKind.CacheFull if full else ErrorKind.ArtifactUnavailable,
+            f"the artifact cache cannot be written: {error.strerror or error}",
+            stage="source",
+            where={"folder": str(cache_dir())},
+            remedy="free space there, or set INSPECTOR_CACHE to a folder with space that you may write",
+        ) from error
+
+
+def copy_stream(source, target: Path) -> None:
+    """Copy an open binary stream into a new file."""
+    with disk_errors(), target.open("wb") as out:
+        shutil.copyfileobj(source, out, _CHUNK)

@@ -1,0 +1,46 @@
+"""`folder:PATH` and bare paths: files that a person already has. Their digest is their identity.
+
+Only names of the fixed lists below are read; nothing is copied, nothing is written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sources import cache
+from inspector.tokenizers.base import ArtifactFile
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
+MODEL_FILES = ("config.json", "generation_config.json", "model.safetensors", "model.safetensors.index.json")
+
+
+def local_files(path: Path, names: tuple[str, ...]) -> tuple[ArtifactFile, ...]:
+    """Give those of the named files that the folder has, each with its SHA-256.
+
+    Errors: FileNameInvalid if the folder is not there; ArtifactUnavailable if a file cannot be read.
+    """
+    if not path.is_dir():
+        raise missing(path, "no folder is there")
+    return tuple(local_file(path / name) for name in names if (path / name).is_file())
+
+
+def local_file(path: Path) -> ArtifactFile:
+    """Give one local file with its SHA-256."""
+    if not path.is_file():
+        raise missing(path, "no file is there")
+    try:
+        return ArtifactFile(path.name, str(path.resolve()), cache.sha256_of(path))
+    except OSError as error:
+        raise missing(path, str(error.strerror)) from error
+
+
+def missing(path: Path, why: str) -> InspectorError:
+    """Build the error of a path that cannot be read."""
+    return InspectorError(
+        ErrorKind.FileNameInvalid,
+        f"{str(path)!r}: {why}",
+        stage="source",
+        where={"path": str(path)},
+        remedy="give the path of a folder with tokenizer.json, of a tokenizer.json, or of a template file",
+    )

@@ -1,0 +1,76 @@
+"""Run a registry's own client as a child process, with progress from the bytes it has written so far.
+
+The client brings the user's configuration (index, proxy, credentials); this module adds none.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from inspector.sources.base import unavailable
+from inspector.sources.cache import Progress
+
+_DEADLINE_S = 900
+_POLL_S = 0.1
+
+
+def run_client(
+    command: list[str], folder: Path, label: str, size: int, progress: Progress | None, environment: dict[str, str]
+) -> str:
+    """Run the client, wait for it, return its stdout.
+
+    Errors: ArtifactUnavailable with the client's own last line.
+    """
+    output, errors = folder / "stdout", folder / "stderr"
+    with output.open("wb") as out, errors.open("wb") as err:
+        child = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**os.environ, **environment}
+        )
+        try:
+            _wait(child, folder, label, size, progress)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+    if child.returncode:
+        reason = _reason(errors.read_text("utf-8", "replace")) or f"exit status {child.returncode}"
+        raise unavailable(
+            f"{label} could not be fetched: {reason}", "check the network and the client's own configuration", ref=label
+        )
+    return output.read_text("utf-8", "replace")
+
+
+def _wait(child: subprocess.Popen, folder: Path, label: str, size: int, progress: Progress | None) -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    while child.poll() is None:
+        if time.monotonic() > deadline:
+            raise unavailable(
+                f"{label} was not there after {_DEADLINE_S} s", "try again on a faster network", ref=label
+            )
+        if progress:
+            progress(min(_written(folder), size) if size else _written(folder), size, label)
+        time.sleep(_POLL_S)
+    if progress and not child.returncode:
+        progress(size, size, label)
+
+
+def _written(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:  # the client may remove its temporary files while we look
+            continue
+    return total
+
+
+def _reason(text: str) -> str:
+    """Pick the line that says why: the last one that names an error, without the client's own prefix."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if line.lower().startswith(("error", "npm error", "npm err!"))]
+    telling = [line for line in named if "complete log" not in line and len(line.split()) > 3]
+    chosen = telling[:1] if any("npm" in line for line in telling[:1]) else telling[-1:]
+    return " ".join((chosen or lines[-1:] or [""])[0].split())[:300]

@@ -1,0 +1,328 @@
+"""Family `fast`: a tokenizer.json, run by the `tokenizers` library from verified bytes.
+
+The file itself is the tokenizer: nothing is rebuilt from a class name, no code of a repository is run, no network is
+asked. The configuration is applied as transformers' generic fast tokenizer applies it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from tokenizers import AddedToken as LibraryToken
+from tokenizers import Tokenizer as LibraryTokenizer
+from tokenizers import processors
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sources.cache import read_verified
+from inspector.tokenizers import bytetable
+from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
+from inspector.tokenizers.bytetable import ByteTable
+from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, parse_object, read_config
+
+_T = TypeVar("_T")
+
+
+def load(artifact: TokenizerArtifact) -> FastTokenizer:
+    """Build the tokenizer of an artifact with a tokenizer.json.
+
+    Errors: TokenizerInvalid, ArtifactMismatch.
+    """
+    files = {file.name: read_verified(file) for file in artifact.files}
+    if "tokenizer.json" not in files:
+        raise invalid("the artifact has no tokenizer.json", {"ref": artifact.ref})
+    table = parse_object(files["tokenizer.json"], "tokenizer.json")
+    config = read_config(files.get("tokenizer_config.json"))
+    return FastTokenizer(artifact, table, files["tokenizer.json"], config, chat_templates_of(files))
+
+
+def guarded(action: Callable[[], _T], what: str) -> _T:
+    """Run a call into the library; whatever a foreign file makes it raise becomes TokenizerInvalid.
+
+    A Rust panic arrives as PanicException, which is a BaseException.
+    """
+    try:
+        return action()
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, InspectorError, MemoryError):
+        raise
+    except BaseException as error:
+        raise invalid(f"{what}: {' '.join(str(error).split())[:300]}") from error
+
+
+class FastTokenizer:
+    """A tokenizer.json with its configuration. Read-only after construction; safe to use from several threads."""
+
+    control_needs_template = False
+
+    def __init__(
+        self,
+        artifact: TokenizerArtifact,
+        table: dict[str, Any],
+        data: bytes,
+        config: TokenizerConfig,
+        chat_templates: dict[str, str],
+    ) -> None:
+        self.ref, self.id, self.digest = artifact.ref, artifact.id, artifact.digest
+        self.files = {file.name: file.sha256 for file in artifact.files}
+        self.reconstructed = artifact.reconstructed
+        self.chat_templates = chat_templates
+        self.special_tokens = dict(config.special_tokens)
+        self.model_max_length = config.model_max_length
+        self._data = data
+        self._shape = _Shape.of(table)
+        self._backend = guarded(lambda: _build(data, config), "tokenizer.json cannot be loaded")
+        self._finish()
+
+    def _finish(self) -> None:
+        backend = self._backend
+        self.vocab_size = backend.get_vocab_size(with_added_tokens=False)
+        self.size = backend.get_vocab_size(with_added_tokens=True)
+        self.added_tokens = _added_tokens(backend)
+        ids = {name: backend.token_to_id(content) for name, content in self.special_tokens.items()}
+        self.special_token_ids = {name: token_id for name, token_id in ids.items() if token_id is not None}
+        self._pieces = _pieces(backend)
+        self._added_ids = frozenset(token.id for token in self.added_tokens)
+        self._bytes = self._byte_table()
+        self._before, self._after = guarded(lambda: _inserted(backend), "the post-processor cannot be run")
+        self._lock = threading.Lock()
+
+    def _byte_table(self) -> ByteTable:
+        literal = {token.id: bytetable.utf8(token.content) for token in self.added_tokens}
+        to_bytes = self._shape.piece_bytes
+        return ByteTable(
+            [b"" if piece is None else literal.get(i) or to_bytes(piece) for i, piece in enumerate(self._pieces)]
+        )
+
+    def encode(
+        self, text: str, *, add_special_tokens: bool = False, content: Sequence[tuple[int, int]] = ()
+    ) -> RawEncoding:
+        """Encode like the library does. `content` makes no difference here."""
+        del content
+        raw = _encode(self._backend, text, self._bytes)
+        return self._with_inserted(raw, text) if add_special_tokens else raw
+
+    def encode_plain(self, text: str, *, first: bool = True) -> RawEncoding:
+        """Encode with added-token matching off."""
+        return _encode(self._plain if first or not self._shape.first_only else self._plain_inner, text, self._bytes)
+
+    def encode_stretch(self, text: str, *, first: bool) -> RawEncoding:
+        """Encode a stretch as it would come out inside a whole text."""
+        return _encode(self._backend if first or not self._shape.first_only else self._inner, text, self._bytes)
+
+    def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:
+        before, after = self._before, self._after
+        length = len(text.encode("utf-8"))
+        zero, at_end = np.zeros(len(before), np.int64), np.full(len(after), length, np.int64)
+        ids = np.concatenate([np.array(before, np.int64), raw.input_ids, np.array(after, np.int64)])
+        return RawEncoding(ids, np.concatenate([zero, raw.start, at_end]), np.concatenate([zero, raw.end, at_end]))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Give the bytes of an id."""
+        return self._bytes.pieces[token_id] if 0 <= token_id < len(self._bytes.pieces) else b""
+
+    def piece(self, token_id: int) -> str:
+        """Give the vocabulary's spelling of an id."""
+        return (self._pieces[token_id] or "") if 0 <= token_id < len(self._pieces) else ""
+
+    def is_byte_fallback(self, token_id: int) -> bool:
+        """Say whether the id is a `<0xNN>` piece of a vocabulary with byte fallback."""
+        return (
+            self._shape.byte_fallback
+            and token_id not in self._added_ids
+            and bytetable.is_byte_piece(self.piece(token_id))
+        )
+
+    def decode(self, ids: Sequence[int]) -> bytes:
+        """Join the bytes of the ids."""
+        return self._bytes.join([i for i in ids if 0 <= i < len(self._bytes.pieces)])
+
+    @functools.cached_property
+    def _plain(self) -> LibraryTokenizer:
+        return guarded(
+            lambda: _variant(self._data, keep_added=False, inner=False), "tokenizer.json without added tokens"
+        )
+
+    @functools.cached_property
+    def _plain_inner(self) -> LibraryTokenizer:
+        return guarded(
+            lambda: _variant(self._data, keep_added=False, inner=True), "tokenizer.json without added tokens"
+        )
+
+    @functools.cached_property
+    def _inner(self) -> LibraryTokenizer:
+        return guarded(lambda: _variant(self._data, keep_added=True, inner=True), "tokenizer.json for inner stretches")
+
+
+class _Shape:
+    """How a tokenizer.json spells bytes, and whether its first piece is treated apart."""
+
+    __slots__ = ("byte_fallback", "first_only", "piece_bytes")
+
+    def __init__(self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool) -> None:
+        self.piece_bytes, self.byte_fallback, self.first_only = piece_bytes, byte_fallback, first_only
+
+    @classmethod
+    def of(cls, table: dict[str, Any]) -> _Shape:
+        """Read the shape off the decoder, the pre-tokenizer, the normalizer and the model."""
+        model = table.get("model") or {}
+        steps = [step for part in ("normalizer", "pre_tokenizer", "decoder") for step in flatten(table.get(part))]
+        kinds = {step.get("type") for step in steps}
+        fallback = model.get("byte_fallback") is True
+        if "ByteLevel" in kinds:
+            to_bytes: Callable[[str], bytes] = bytetable.byte_level
+        elif "WordPiece" in kinds or model.get("type") == "WordPiece":
+            prefix = model.get("continuing_subword_prefix") or "##"
+            to_bytes = lambda piece: bytetable.utf8(piece.removeprefix(prefix))  # noqa: E731
+        elif "Metaspace" in kinds or fallback or _replaces_space(steps):
+            to_bytes = bytetable.sentence_piece
+        else:
+            to_bytes = bytetable.utf8
+        return cls(to_bytes, fallback, any(step.get("prepend_scheme") == "first" for step in steps))
+
+
+def flatten(part: Any) -> list[dict[str, Any]]:
+    """Give the steps of a tokenizer.json part, sequences unrolled."""
+    if not isinstance(part, dict):
+        return []
+    inner = part.get("normalizers") or part.get("pretokenizers") or part.get("decoders") or part.get("processors")
+    if part.get("type") == "Sequence" and isinstance(inner, list):
+        return [step for entry in inner for step in flatten(entry)]
+    return [part]
+
+
+def _replaces_space(steps: list[dict[str, Any]]) -> bool:
+    return any(
+        step.get("type") == "Replace" and "▁" in (step.get("content"), str(step.get("pattern"))) for step in steps
+    )
+
+
+def _build(data: bytes, config: TokenizerConfig) -> LibraryTokenizer:
+    """Load the file and apply the configuration in the order of transformers' generic fast tokenizer."""
+    backend = LibraryTokenizer.from_buffer(data)
+    backend.no_truncation()
+    backend.no_padding()
+    _add_missing(backend, config)
+    if config.add_bos_token is not None or config.add_eos_token is not None or backend.post_processor is None:
+        _set_post_processor(backend, config)
+    return backend
+
+
+def _add_missing(backend: LibraryTokenizer, config: TokenizerConfig) -> None:
+    """Add the configuration's tokens that the file itself does not declare."""
+    declared = {repr(token) for token in backend.get_added_tokens_decoder().values()}
+    contents = {token.content for token in backend.get_added_tokens_decoder().values()}
+    wanted = [token for token in map(_library_token, config.added) if repr(token) not in declared]
+    contents |= {token.content for token in wanted}
+    named = [_library_token(token) for token in config.named]
+    for token in [*named, *(LibraryToken(text, special=True) for text in config.extra)]:
+        if token.content not in contents:
+            wanted.append(token)
+            contents.add(token.content)
+    if wanted:
+        backend.add_tokens(wanted)
+
+
+def _library_token(token: AddedToken) -> LibraryToken:
+    return LibraryToken(
+        token.content,
+        single_word=token.single_word,
+        lstrip=token.lstrip,
+        rstrip=token.rstrip,
+        normalized=token.normalized,
+        special=token.special,
+    )
+
+
+def _set_post_processor(backend: LibraryTokenizer, config: TokenizerConfig) -> None:
+    """Replace the post-processor by one that adds BOS and EOS as the configuration says."""
+    bos = config.special_tokens.get("bos_token") if config.add_bos_token else None
+    eos = config.special_tokens.get("eos_token") if config.add_eos_token else None
+    if not bos and not eos:
+        return
+    single = f"{bos + ':0 ' if bos else ''}$A:0{' ' + eos + ':0' if eos else ''}"
+    tokens = [(token, backend.token_to_id(token)) for token in (bos, eos) if token]
+    backend.post_processor = processors.TemplateProcessing(single=single, special_tokens=tokens)
+
+
+def _variant(data: bytes, *, keep_added: bool, inner: bool) -> LibraryTokenizer:
+    """Load the file again without its added tokens, or without the prefix of a first piece."""
+    table = json.loads(data)
+    if not keep_added:
+        table["added_tokens"] = []
+        table["post_processor"] = None
+    if inner:
+        for part in ("normalizer", "pre_tokenizer"):
+            for step in flatten(table.get(part)):
+                if step.get("prepend_scheme") == "first":
+                    step["prepend_scheme"] = "never"
+    backend = LibraryTokenizer.from_str(json.dumps(table))
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
+
+
+def _added_tokens(backend: LibraryTokenizer) -> tuple[AddedToken, ...]:
+    return tuple(
+        AddedToken(i, t.content, t.special, t.lstrip, t.rstrip, t.normalized, t.single_word)
+        for i, t in sorted(backend.get_added_tokens_decoder().items())
+    )
+
+
+def _pieces(backend: LibraryTokenizer) -> list[str | None]:
+    """List the vocabulary's spellings by id; an id that no entry has is None."""
+    vocabulary = backend.get_vocab(with_added_tokens=True)
+    pieces: list[str | None] = [None] * (max(vocabulary.values(), default=-1) + 1)
+    for piece, token_id in vocabulary.items():
+        pieces[token_id] = piece
+    return pieces
+
+
+def _inserted(backend: LibraryTokenizer) -> tuple[list[int], list[int]]:
+    """Find which ids the post-processor puts before and after a text, by encoding one character both ways."""
+    bare = backend.encode("a", add_special_tokens=False).ids
+    full = backend.encode("a", add_special_tokens=True).ids
+    for before in range(len(full) - len(bare) + 1):
+        if full[before : before + len(bare)] == bare:
+            return full[:before], full[before + len(bare) :]
+    raise invalid("the post-processor changes the tokens themselves", {"file": "tokenizer.json"})
+
+
+def _encode(backend: LibraryTokenizer, text: str, table: ByteTable) -> RawEncoding:
+    """Encode a text, with spans.
+
+    `encode_batch_fast` computes no offsets. If the tokens' bytes are the text's bytes, which is so for byte-level
+    vocabularies without a normalizer's change, lengths alone give the spans; else the offsets are asked for.
+    """
+    data = utf8_or_raise(text)
+    ids_list = guarded(
+        lambda: backend.encode_batch_fast([text], add_special_tokens=False)[0].ids, "the text cannot be encoded"
+    )
+    ids = np.array(ids_list, np.int64)
+    joined = table.join(ids_list)
+    shift = len(joined) - len(data)
+    if joined == data or (shift == 1 and joined[:1] == b" " and joined[1:] == data):
+        return RawEncoding(ids, *bytetable.spans_from_ends(table.ends(ids), shift))
+    encoding = guarded(lambda: backend.encode(text, add_special_tokens=False), "the text cannot be encoded")
+    offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+    return RawEncoding(ids, *bytetable.spans_from_chars(ids, offsets, text, data, table))
+
+
+def utf8_or_raise(text: str) -> bytes:
+    """Encode a text as UTF-8.
+
+    Errors: UnencodableText with the character's index.
+    """
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InspectorError(
+            ErrorKind.UnencodableText,
+            f"U+{ord(text[error.start]):04X} is a lone surrogate: it has no UTF-8 form",
+            stage="encode",
+            where={"char": error.start},
+            remedy="remove it, or write the whole character",
+        ) from error
