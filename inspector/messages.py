@@ -10,15 +10,16 @@ are wrapped with their path (provenance.py); nothing is rendered here.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jsontext import child_path, holds_spelled, loads
-from inspector.provenance import trace
+from inspector.provenance import Origin, SegmentKind, Traced, TracedFloat, TracedInt, concat, derive, trace
 from inspector.request import Change, ChatRequest, SpelledFloat, SpelledInt
 
 PROFILES = ("transformers", "vllm", "openai")
@@ -67,7 +68,9 @@ def canonicalize(
     if profile == "openai":
         check_openai(request)
     parts = {"tools": request.tools, "documents": request.documents, "chat_template_kwargs": kwargs}
-    traced = {name: trace(_printed(value, name, changes), name) for name, value in parts.items()}
+    for name, value in parts.items():
+        _note_numbers(value, name, changes)
+    traced = {name: trace(value, name) for name, value in parts.items()}
     join = profile == "vllm" and template_text is not None and content_format(template_text) == "string"
     messages = [
         _message(message, f"messages[{index}]", profile, join, changes)
@@ -117,7 +120,8 @@ def _refuse_reserved(name: str, kind: ErrorKind, where: dict[str, Any]) -> None:
 
 def _message(message: dict[str, Any], path: str, profile: str, join: bool, changes: list[Change]) -> dict[str, Any]:
     kept = message if profile == "openai" else _drop_nulls(message, path, changes)
-    traced: dict[str, Any] = trace(_printed(kept, path, changes), path)
+    _note_numbers(kept, path, changes)
+    traced: dict[str, Any] = trace(kept, path)
     if profile == "vllm":
         _read_arguments(kept, traced, path, changes)
         if join:
@@ -143,17 +147,14 @@ def _note_reasoning(message: dict[str, Any], path: str, changes: list[Change]) -
             changes.append(Change(child_path(path, name), what, None, message[source], "library"))
 
 
-def _printed(value: Any, path: str, changes: list[Change]) -> Any:
-    """Turn spelled numbers into the plain ones that the library prints, and record each that will look different."""
-    if type(value) in (SpelledInt, SpelledFloat):
-        number = float(value) if isinstance(value, float) else int(value)
-        changes.append(Change(path, "number respelled", value.spelling, str(number), "library"))
-        return number
-    if not isinstance(value, dict | list) or not holds_spelled(value):
-        return value
-    if isinstance(value, dict):
-        return {key: _printed(item, child_path(path, key), changes) for key, item in value.items()}
-    return [_printed(item, child_path(path, index), changes) for index, item in enumerate(value)]
+def _note_numbers(value: Any, path: str, changes: list[Change]) -> None:
+    """Record each number that the library will print otherwise than it is spelled."""
+    if isinstance(value, SpelledInt | SpelledFloat):
+        plain = repr(float(value)) if isinstance(value, SpelledFloat) else repr(int(value))
+        changes.append(Change(path, "number respelled", value.spelling, plain, "library"))
+    elif isinstance(value, dict | list) and holds_spelled(value):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _note_numbers(item, child_path(path, key), changes)
 
 
 # --- vllm ------------------------------------------------------------------------------------------------------------
@@ -168,9 +169,9 @@ def _read_arguments(message: dict[str, Any], traced: dict[str, Any], path: str, 
             continue
         place = f"{path}.tool_calls[{index}].function.arguments"
         value = _arguments_value(text, place)
-        inner: list[Change] = []
-        _printed(value, place, inner)  # the numbers have no path of their own: they lie inside the text at `place`
-        changes += [Change(place, c.what, c.before, c.after, c.by) for c in inner]
+        inner: list[Change] = []  # numbers have no path of their own here: they lie inside the text at `place`
+        _note_numbers(value, place, inner)
+        changes += [replace(change, path=place) for change in inner]
         changes.append(Change(place, "JSON text read as a value", text, value, "profile"))
         source = traced["tool_calls"][index]["function"]["arguments"]
         traced["tool_calls"][index]["function"]["arguments"] = read_traced(source, place) if text.strip() else {}
@@ -198,11 +199,10 @@ def _join_text(message: dict[str, Any], traced: dict[str, Any], path: str, chang
     if not isinstance(parts, list) or not all(_is_text(part) for part in parts):
         return
     texts = [part if isinstance(part, str) else part["text"] for part in traced["content"]]
-    joined = texts[0] if texts else trace("", child_path(path, "content"))
-    for text in texts[1:]:
-        joined = joined + "\n" + text
+    seams = [derive("\n", before, after) for before, after in itertools.pairwise(texts)]
+    joined = concat(piece for pair in itertools.zip_longest(texts, seams, fillvalue="") for piece in pair)
     traced["content"] = joined
-    changes.append(Change(child_path(path, "content"), "text parts joined", parts, str(joined), "profile"))
+    changes.append(Change(child_path(path, "content"), "text parts joined", parts, str.__str__(joined), "profile"))
 
 
 def _is_text(part: Any) -> bool:
@@ -217,7 +217,7 @@ _TOKEN = re.compile(r'[ \t\r\n]*([\[\]{}:,]|"(?:[^"\\]++|\\.)*+"|[^ \t\r\n\[\]{}
 _PIECE = re.compile(r"(?:\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u....|\\.|[^\\]+", re.DOTALL)
 
 
-def read_traced(source: Any, path: str) -> Any:
+def read_traced(source: Traced, path: str) -> Any:
     """Read the JSON text of a traced string, valid as `loads` says, into a value whose strings are cuts of it.
 
     Unescaped characters keep their offset in the text; an escape's character is derived from the escape.
@@ -226,17 +226,22 @@ def read_traced(source: Any, path: str) -> Any:
     return _read_value(source, path, tokens, *next(tokens))
 
 
-def _read_value(source: Any, path: str, tokens: Iterator[tuple[str, int]], token: str, start: int) -> Any:
+def _read_value(source: Traced, path: str, tokens: Iterator[tuple[str, int]], token: str, start: int) -> Any:
     if token == "{":
         return dict(_read_members(source, path, tokens))
     if token == "[":
         return list(_read_items(source, path, tokens))
     if token[0] == '"':
         return _cut_string(source, start, token)
-    return trace(_printed(loads(token, root="arguments"), path, []), path)
+    value = loads(token, root="arguments")
+    if value is None or isinstance(value, bool):
+        return value
+    # Not exact: a number prints from its origin's first character, and this one lies somewhere inside the field.
+    origin = Origin(SegmentKind.MESSAGE, path, token, False)
+    return TracedInt(value, origin) if isinstance(value, int) else TracedFloat(value, origin)
 
 
-def _read_members(source: Any, path: str, tokens: Iterator[tuple[str, int]]) -> Iterator[tuple[Any, Any]]:
+def _read_members(source: Traced, path: str, tokens: Iterator[tuple[str, int]]) -> Iterator[tuple[Any, Any]]:
     for token, start in tokens:
         if token == "}":
             return
@@ -247,7 +252,7 @@ def _read_members(source: Any, path: str, tokens: Iterator[tuple[str, int]]) -> 
         yield key, _read_value(source, path, tokens, *next(tokens))
 
 
-def _read_items(source: Any, path: str, tokens: Iterator[tuple[str, int]]) -> Iterator[Any]:
+def _read_items(source: Traced, path: str, tokens: Iterator[tuple[str, int]]) -> Iterator[Any]:
     for token, start in tokens:
         if token == "]":
             return
@@ -255,17 +260,15 @@ def _read_items(source: Any, path: str, tokens: Iterator[tuple[str, int]]) -> It
             yield _read_value(source, path, tokens, token, start)
 
 
-def _cut_string(source: Any, start: int, token: str) -> Any:
+def _cut_string(source: Traced, start: int, token: str) -> Traced:
     inside = source[start + 1 : start + len(token) - 1]
     if "\\" not in token:
         return inside
-    result = inside[:0]
+    cuts = []
     for match in _PIECE.finditer(token, 1, len(token) - 1):
         cut = source[start + match.start() : start + match.end()]
-        if match[0].startswith("\\"):
-            cut = cut.replace(match[0], json.loads(f'"{match[0]}"'))
-        result = result + cut
-    return result
+        cuts.append(derive(json.loads(f'"{match[0]}"'), cut) if match[0].startswith("\\") else cut)
+    return concat(cuts)
 
 
 # --- content format --------------------------------------------------------------------------------------------------
