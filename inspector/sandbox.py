@@ -102,6 +102,7 @@ class Frame(enum.IntEnum):
     HELLO = 2  # the child is there: its pid
     REQUEST = 3  # JSON of job and limits, followed by a PAYLOAD
     PAYLOAD = 4
+    PROGRESS = 5  # JSON; only the logits worker sends it (backends/worker.py)
 
 
 def pack_frame(kind: int, body: bytes) -> bytes:

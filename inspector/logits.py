@@ -1,0 +1,189 @@
+"""What the model expects next: the logits after the last token, their top-k, and how two of them differ.
+
+The values here are numpy only. Torch is imported by a backend when logits are asked for, never by this module.
+It samples nothing and generates nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inspector.backends import Backend, RawLogits, Report, load_backend
+from inspector.errors import ErrorKind, InspectorError
+
+if TYPE_CHECKING:
+    from inspector.sources import ModelArtifact
+    from inspector.tokenizers.base import Tokenizer
+
+DIGITS = 6
+"""Significant digits of every number that `to_dict` prints: float32 holds no more, and the JSON stays the same
+whichever way the last bits of a sum fell."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopToken:
+    """One row of the top-k. `piece` is None where the tokenizer has no such id. Units: logprob in nats."""
+
+    id: int
+    piece: str | None
+    logit: float
+    logprob: float
+    prob: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NextTokenLogits:
+    """The distribution over the next token.
+
+    Shapes: `logits` float32[V], the whole vocabulary of the model. Units: `entropy` in nats; `timings_ms` milliseconds.
+    """
+
+    model: str
+    backend: str
+    device: str
+    dtype: str
+    entropy: float
+    top: tuple[TopToken, ...]
+    logits: np.ndarray
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the `logits` object of inspection/1; numbers rounded to `DIGITS` significant digits."""
+        return {
+            "model": self.model,
+            "backend": self.backend,
+            "device": self.device,
+            "dtype": self.dtype,
+            "entropy": _rounded(self.entropy),
+            "top": [
+                {
+                    "id": row.id,
+                    "piece": row.piece,
+                    "logit": _rounded(row.logit),
+                    "logprob": _rounded(row.logprob),
+                    "prob": _rounded(row.prob),
+                }
+                for row in self.top
+            ],
+        }
+
+
+def next_token_logits(
+    input_ids: Sequence[int],
+    model: ModelArtifact,
+    *,
+    top_k: int = 10,
+    tokenizer: Tokenizer | None = None,
+    backend: Backend | None = None,
+    report: Report | None = None,
+    cancel: threading.Event | None = None,
+    timeout_s: float | None = None,
+) -> NextTokenLogits:
+    """Compute the logits of the token after `input_ids`; `backend` defaults to the model in this process.
+
+    Errors: OptionInvalid for a top_k below 1; those of `Backend.next_token_logits`.
+    """
+    _check_top_k(top_k)
+    backend = backend or load_backend("local")
+    try:
+        (raw,) = backend.next_token_logits(model, [input_ids], report=report, cancel=cancel, timeout_s=timeout_s)
+    except InspectorError as error:
+        if error.kind is ErrorKind.TokenOutOfModelVocab and tokenizer is not None:
+            message = f"{_piece(tokenizer, error.where['id'])!r}: {error.message}"
+            raise InspectorError(
+                error.kind, message, stage=error.stage, where=error.where, remedy=error.remedy
+            ) from error
+        raise
+    return summarize(raw, model.id, top_k=top_k, tokenizer=tokenizer)
+
+
+def summarize(raw: RawLogits, model: str, *, top_k: int, tokenizer: Tokenizer | None = None) -> NextTokenLogits:
+    """Turn raw logits into the distribution's figures, computed in float64.
+
+    Equal logits are ordered by id, so that the same values always give the same rows.
+    """
+    _check_top_k(top_k)
+    logprobs = log_softmax(raw.values)
+    probs = np.exp(logprobs)
+    rows = tuple(
+        TopToken(
+            int(token),
+            _piece(tokenizer, int(token)),
+            float(raw.values[token]),
+            float(logprobs[token]),
+            float(probs[token]),
+        )
+        for token in top_ids(raw.values, top_k)
+    )
+    entropy = float(-np.dot(probs, logprobs)) + 0.0  # + 0.0: a certain token gives 0, not -0
+    return NextTokenLogits(model, raw.backend, raw.device, raw.dtype, entropy, rows, raw.values, raw.timings_ms)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Give the log probabilities in nats: float64[V]."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max()
+    return shifted - np.log(np.exp(shifted).sum())
+
+
+def top_ids(logits: np.ndarray, k: int) -> np.ndarray:
+    """Give the ids of the k largest logits, largest first, equal ones by id: int64[min(k, V)]."""
+    k = min(k, len(logits))
+    threshold = np.partition(logits, len(logits) - k)[len(logits) - k]
+    candidates = np.flatnonzero(logits >= threshold)
+    return candidates[np.lexsort((candidates, -logits[candidates]))][:k]
+
+
+def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
+    """Compare two distributions over the same vocabulary: kl_ab, kl_ba, js (nats) and whether the top token changed.
+
+    Source: KL(a‖b) = Σ p_a (log p_a - log p_b); JS = ½ KL(a‖m) + ½ KL(b‖m), m the mean of the two; all in float64 over
+    the whole vocabulary.
+
+    Errors: OptionInvalid when the two have different sizes.
+    """
+    if len(a.logits) != len(b.logits):
+        raise InspectorError(
+            ErrorKind.OptionInvalid,
+            f"logits over {len(a.logits)} and {len(b.logits)} tokens cannot be compared",
+            stage="logits",
+            where={"a": a.model, "b": b.model},
+            remedy="compare two inputs of one model",
+        )
+    log_a, log_b = log_softmax(a.logits), log_softmax(b.logits)
+    log_m = np.logaddexp(log_a, log_b) - np.log(2.0)
+    return {
+        "kl_ab": _rounded(_divergence(log_a, log_b)),
+        "kl_ba": _rounded(_divergence(log_b, log_a)),
+        "js": _rounded((_divergence(log_a, log_m) + _divergence(log_b, log_m)) / 2),
+        "top1_changed": bool(top_ids(a.logits, 1)[0] != top_ids(b.logits, 1)[0]),
+    }
+
+
+def _divergence(log_p: np.ndarray, log_q: np.ndarray) -> float:
+    """KL(p‖q) in nats; a rounding error below zero is zero."""
+    return max(0.0, float(np.dot(np.exp(log_p), log_p - log_q)))
+
+
+def _piece(tokenizer: Tokenizer | None, token: int) -> str | None:
+    return tokenizer.piece(token) if tokenizer is not None and token < tokenizer.size else None
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _check_top_k(top_k: int) -> None:
+    if top_k < 1:
+        raise InspectorError(
+            ErrorKind.OptionInvalid,
+            f"top_k is {top_k}; at least 1 is needed",
+            stage="logits",
+            where={"option": "top_k"},
+            remedy="give top_k a positive number",
+        )
