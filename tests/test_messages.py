@@ -298,6 +298,62 @@ def test_the_content_format_follows_values_through_the_template(template: str, e
     assert content_format(template) == expected
 
 
+# --- all profiles ----------------------------------------------------------------------------------------------------
+
+fields = st.fixed_dictionaries(
+    {"role": st.sampled_from(["system", "user", "assistant", "tool", "bot"])},
+    optional={
+        "content": st.one_of(
+            texts, st.none(), st.lists(st.fixed_dictionaries({"type": texts, "text": texts})), json_values
+        ),
+        "name": st.one_of(texts, st.none()),
+        "tool_call_id": texts,
+        "tool_calls": st.one_of(
+            st.lists(
+                st.fixed_dictionaries(
+                    {},
+                    optional={
+                        "id": texts,
+                        "type": st.just("function"),
+                        "function": st.fixed_dictionaries(
+                            {}, optional={"name": texts, "arguments": json_values.map(json.dumps)}
+                        ),
+                    },
+                ),
+                max_size=2,
+            ),
+            json_values,
+        ),
+        "reasoning": json_values,
+    },
+)
+
+
+@given(
+    st.lists(fields, min_size=1, max_size=3),
+    st.one_of(st.none(), st.lists(json_values, max_size=2)),
+    st.dictionaries(texts, json_values, max_size=2),
+    st.sampled_from(["transformers", "vllm", "openai"]),
+)
+def test_any_request_is_canonicalized_or_refused_with_a_typed_error(
+    messages: list[Any], tools: Any, kwargs: dict[str, Any], profile: str
+) -> None:
+    body = {"messages": messages, "tools": tools, "chat_template_kwargs": kwargs}
+    try:
+        request = parsed(body)
+        result = canonicalize(request, profile, template_text=CHATML)
+    except InspectorError as error:
+        assert error.kind in (ErrorKind.InputInvalid, ErrorKind.OptionInvalid)
+        return
+    assert exact(plain(result.tools)) == exact(tools) and exact(plain(result.kwargs)) == exact(kwargs)
+    for index, message in enumerate(result.messages):
+        dropped = {} if profile == "openai" else {key for key, value in messages[index].items() if value is None}
+        assert list(message) == [key for key in messages[index] if key not in dropped]
+    for change in result.changes:
+        if "dropped" in change.what or change.by == "profile":
+            assert at_path(request, change.path) == change.before
+
+
 # --- openai ----------------------------------------------------------------------------------------------------------
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
