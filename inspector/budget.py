@@ -447,5 +447,3 @@ def _bad_option(option: str, message: str, remedy: str) -> InspectorError:
     return InspectorError(
         ErrorKind.OptionInvalid, message, stage="budget", where={"option": option}, remedy=f"give {remedy}"
     )
-
-

@@ -31,7 +31,9 @@ RequestArg = Annotated[str, typer.Argument(metavar="REQUEST", help="A JSON file,
 TokenizerOpt = Annotated[str, typer.Option("--tokenizer", metavar="REF", help="Preset id or source reference.")]
 TemplateOpt = Annotated[
     str | None,
-    typer.Option("--template", metavar="REF", help="Preset id, id@revision, path or source; default: the tokenizer's own."),
+    typer.Option(
+        "--template", metavar="REF", help="Preset id, id@revision, path or source; default: the tokenizer's own."
+    ),
 ]
 NameOpt = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Which of several named templates.")]
 SetOpt = Annotated[
@@ -41,8 +43,12 @@ NoPromptOpt = Annotated[bool, typer.Option("--no-generation-prompt", help="Leave
 ContinueOpt = Annotated[
     bool, typer.Option("--continue-final-message", help="Continue the last message (no generation prompt then).")
 ]
-ClockOpt = Annotated[str | None, typer.Option("--clock", metavar="ISO8601", help="The time templates see; default: now.")]
-ProfileOpt = Annotated[str, typer.Option("--profile", metavar="transformers|vllm|openai", help="What is done before rendering.")]
+ClockOpt = Annotated[
+    str | None, typer.Option("--clock", metavar="ISO8601", help="The time templates see; default: now.")
+]
+ProfileOpt = Annotated[
+    str, typer.Option("--profile", metavar="transformers|vllm|openai", help="What is done before rendering.")
+]
 EngineOpt = Annotated[str, typer.Option("--engine", metavar="jinja2", help="The template engine.")]
 WindowOpt = Annotated[int | None, typer.Option("--context-window", metavar="N", help="Fit the input into N tokens.")]
 ReserveOpt = Annotated[int, typer.Option("--max-new-tokens", metavar="G", help="Tokens of the window kept for output.")]
@@ -101,7 +107,10 @@ def inspect_command(
     _finish(result["error"])
 
 
-@app.command(name="compare", epilog="Example: python -m inspector compare chat.json --a smollm2,qwq-32b --b smollm2,qwq-32b@16488a")
+@app.command(
+    name="compare",
+    epilog="Example: python -m inspector compare chat.json --a smollm2,qwq-32b --b smollm2,qwq-32b@16488a",
+)
 def compare_command(
     request: RequestArg,
     a: Annotated[str, typer.Option("--a", metavar="TOKENIZER[,TEMPLATE]", help="Side A.")],
@@ -177,8 +186,12 @@ def count(
 
 @app.command(epilog="Example: python -m inspector fetch smollm2 qwen3")
 def fetch(
-    refs: Annotated[list[str] | None, typer.Argument(metavar="[REF]...", help="Presets; default: the embedded one.")] = None,
-    convert: Annotated[bool, typer.Option("--model/--no-model", help="Also prepare the model of the embedded default.")] = True,
+    refs: Annotated[
+        list[str] | None, typer.Argument(metavar="[REF]...", help="Presets; default: the embedded one.")
+    ] = None,
+    convert: Annotated[
+        bool, typer.Option("--model/--no-model", help="Also prepare the model of the embedded default.")
+    ] = True,
 ) -> None:
     """Fetch and verify artifacts, so that everything later works without network."""
 
@@ -228,28 +241,28 @@ def _model(logits: bool, model: str | None) -> str | None:
 
 
 def _inspect(request: bytes, options: dict[str, Any], model: str | None, top_k: int) -> dict[str, Any]:
-    from inspector import jobs
+    from inspector import service
 
     with _progress() as progress:
-        return jobs.inspect(request, _options(options), model=model, top_k=top_k, progress=progress)
+        return service.inspect(request, _options(options), model=model, top_k=top_k, progress=progress)
 
 
 def _compare(request: bytes, shared: dict[str, Any], a: str, b: str, model: str | None, top_k: int) -> dict[str, Any]:
     from datetime import datetime
 
-    from inspector import jobs
+    from inspector import service
     from inspector.pipeline import side_options
 
     shared["clock"] = shared["clock"] or datetime.now().astimezone().isoformat()
     sides = [_options({**shared, **side_options(side)}) for side in (a, b)]
     with _progress() as progress:
-        return jobs.compare(request, *sides, model=model, top_k=top_k, progress=progress)
+        return service.compare(request, *sides, model=model, top_k=top_k, progress=progress)
 
 
 def _count(request: bytes, model: str) -> dict[str, Any]:
-    from inspector import jobs
+    from inspector import service
 
-    return jobs.count(request, model)
+    return service.count(request, model)
 
 
 def _options(values: dict[str, Any]) -> Any:
@@ -332,5 +345,3 @@ class _progress:
     def __exit__(self, *exc: object) -> None:
         if hasattr(self, "bars"):
             self.bars.stop()
-
-

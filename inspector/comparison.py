@@ -74,7 +74,9 @@ def compare_inspections(a: Inspection, b: Inspection) -> Comparison:
     """Compare two inspections; sides that failed compare as empty."""
     utf8_a, utf8_b = _utf8(a), _utf8(b)
     ids_a, ids_b = _ids(a), _ids(b)
-    same_vocabulary = a.encoding is None or b.encoding is None or a.encoding.tokenizer.digest == b.encoding.tokenizer.digest
+    same_vocabulary = (
+        a.encoding is None or b.encoding is None or a.encoding.tokenizer.digest == b.encoding.tokenizer.digest
+    )
     failed = a.error is not None or b.error is not None
     equal_bytes = utf8_a == utf8_b and not failed
     equal_ids = len(ids_a) == len(ids_b) and bool((ids_a == ids_b).all()) and same_vocabulary and not failed
@@ -122,7 +124,9 @@ def _token_diff(
 
 
 def _token_bytes(encoding: Encoding) -> list[bytes]:
-    spelled = {token_id: encoding.tokenizer.token_bytes(token_id) for token_id in np.unique(encoding.input_ids).tolist()}
+    spelled = {
+        token_id: encoding.tokenizer.token_bytes(token_id) for token_id in np.unique(encoding.input_ids).tolist()
+    }
     return [spelled[token_id] for token_id in encoding.input_ids.tolist()]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -218,8 +219,9 @@ def encode(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
     )
 
 
-def slice_encoding(encoding: Encoding, keep: np.ndarray, rendered: Rendered, start: np.ndarray, end: np.ndarray,
-                   segment: np.ndarray) -> Encoding:
+def slice_encoding(
+    encoding: Encoding, keep: np.ndarray, rendered: Rendered, start: np.ndarray, end: np.ndarray, segment: np.ndarray
+) -> Encoding:
     """Give the tokens at the indices `keep`, placed in another rendered text (a token-level cut)."""
     kept = replace(
         encoding,
@@ -386,7 +388,7 @@ def _safe_ids(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer
     walls = np.flatnonzero(((flags & CONTROL) != 0) & ~injected)
     edges = [-1, *walls.tolist(), len(raw.input_ids)]
     parts: list[np.ndarray] = []
-    for before, after in zip(edges, edges[1:]):
+    for before, after in itertools.pairwise(edges):
         if injected[before + 1 : after].any():
             parts.append(_plain_stretch(rendered, raw, before, after, tokenizer))
         else:

@@ -1,18 +1,27 @@
 """The registry of what a sandbox child may run: job name -> "module:function", each a function bytes -> bytes.
 
 A request names a job of this table and nothing else, so no data can choose the code. The module holds the table and
-the two jobs that examine the sandbox itself; it does not start processes (sandbox.py) and knows no pipeline stage.
+the jobs themselves; it starts no process (sandbox.py). Payloads come from our own process and may be pickles; answers
+go the other way and are JSON text, because a child is not to be trusted.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
+from typing import Any
 
 JOBS: dict[str, str] = {
     "echo": "inspector.jobs:echo",
     "self_test": "inspector.jobs:self_test",
+    "inspect": "inspector.jobs:inspect",
+    "compare": "inspector.jobs:compare",
+    "count": "inspector.jobs:count",
+    "pieces": "inspector.jobs:pieces",
+    "ids": "inspector.jobs:ids",
+    "view": "inspector.jobs:view",
 }
 
 
@@ -34,6 +43,75 @@ def self_test(payload: bytes) -> bytes:
         "torch_loaded": "torch" in sys.modules,
     }
     return json.dumps(facts).encode()
+
+
+def inspect(payload: bytes) -> bytes:
+    """Run one pickled `pipeline.Job`; give `inspection/1`."""
+    from inspector.pipeline import run
+
+    return _answer(run(pickle.loads(payload)).to_dict())
+
+
+def compare(payload: bytes) -> bytes:
+    """Run two pickled `pipeline.Job`s; give `comparison/1`."""
+    from inspector.comparison import compare_inspections
+    from inspector.pipeline import run
+
+    a, b = (run(job) for job in pickle.loads(payload))
+    return _answer(compare_inspections(a, b).to_dict())
+
+
+def count(payload: bytes) -> bytes:
+    """Estimate OpenAI tokens for a pickled (request bytes, model, TokenizerArtifact)."""
+    from inspector.openai_count import count_openai
+    from inspector.request import parse_request
+    from inspector.tokenizers import load_tokenizer
+
+    request, model, artifact = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    return _answer(
+        count_openai(
+            parse_request(request), model, lambda _preset: lambda text: tokenizer.encode_plain(text).input_ids.tolist()
+        ).to_dict()
+    )
+
+
+def pieces(payload: bytes) -> bytes:
+    """Name ids for a pickled (TokenizerArtifact, ids); an id that the tokenizer does not have is null."""
+    from inspector.tokenizers import load_tokenizer
+
+    artifact, ids = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    return _answer([tokenizer.piece(token_id) if token_id < tokenizer.size else None for token_id in ids])
+
+
+def ids(payload: bytes) -> bytes:
+    """Run one pickled `pipeline.Job`; give only its input_ids and its error."""
+    from inspector.pipeline import run
+
+    inspection = run(pickle.loads(payload))
+    if inspection.error is not None or inspection.encoding is None:
+        return _answer({"input_ids": None, "error": inspection.error.to_dict() if inspection.error else None})
+    return _answer({"input_ids": inspection.encoding.input_ids.tolist(), "error": None})
+
+
+def view(payload: bytes) -> bytes:
+    """Run pickled (Jobs or None, page errors); give the page's payload (ui/payload.py)."""
+    from inspector.comparison import compare_inspections
+    from inspector.pipeline import run
+    from inspector.ui import payload as page
+
+    jobs, errors = pickle.loads(payload)
+    inspections = [None if job is None else run(job) for job in jobs]
+    done = [inspection for inspection in inspections if inspection is not None]
+    comparison = compare_inspections(*done) if len(inspections) == len(done) == 2 else None
+    return page.view(inspections, comparison, errors)
+
+
+def _answer(value: Any) -> bytes:
+    from inspector.request import dump_request
+
+    return dump_request(value).encode("utf-8", "surrogatepass")
 
 
 def warm() -> None:

@@ -19,6 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector import presets
 from inspector.budget import Budget, BudgetDecision, BudgetRejected, fit_context, make_budget
 from inspector.encode import Encoding, encode, token_rows
 from inspector.errors import ErrorKind, InspectorError
@@ -33,6 +34,7 @@ from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
 
 if TYPE_CHECKING:
     from inspector.comparison import Comparison
+    from inspector.service import SandboxedInspection
 
 DEFAULT_TOKENIZER = "smollm2"
 DEFAULT_MODEL = "smollm2"
@@ -156,7 +158,7 @@ def inspect(
     top_k: int = 10,
     sandbox: bool = False,
     **options: Any,
-) -> Inspection:
+) -> Inspection | SandboxedInspection:
     """Inspect one request.
 
     `request`: JSON text (str or bytes), a path, or the messages list or request object itself. `options`: the fields
@@ -170,19 +172,24 @@ def inspect(
     """
     chosen = make_options(**options)
     try:
-        job = prepare(request_bytes(request), chosen)
-    except InspectorError as error:
-        return Inspection(chosen, _clock(chosen), error=error)
-    if sandbox:
-        from inspector.jobs import inspect_sandboxed
+        data = request_bytes(request)
+        if sandbox:
+            from inspector.service import SandboxedInspection
 
-        return inspect_sandboxed(job, logits=logits, model=model, top_k=top_k)  # type: ignore[return-value]
+            return SandboxedInspection.of(data, chosen, model=model or DEFAULT_MODEL if logits else None, top_k=top_k)
+        job = prepare(data, chosen)
+    except InspectorError as error:
+        return Inspection(chosen, run_clock(chosen), error=error)
     inspection = run(job)
     return add_logits(inspection, model or DEFAULT_MODEL, top_k) if logits else inspection
 
 
-def compare(request: bytes | str | list[Any] | dict[str, Any] | Path, a: dict[str, Any] | str, b: dict[str, Any] | str,
-            **shared: Any) -> Comparison:
+def compare(
+    request: bytes | str | list[Any] | dict[str, Any] | Path,
+    a: dict[str, Any] | str,
+    b: dict[str, Any] | str,
+    **shared: Any,
+) -> Comparison:
     """Inspect one request twice and compare.
 
     `a`, `b`: options of each side (a dict, or "TOKENIZER[,TEMPLATE]"); `shared`: options of both, as for `inspect`.
@@ -216,13 +223,13 @@ def make_options(**options: Any) -> Options:
     if unknown:
         raise TypeError(f"no option named {', '.join(unknown)}; the options are {', '.join(sorted(known))}")
     if isinstance(options.get("clock"), str):
-        options["clock"] = parse_clock(options["clock"])
+        options["clock"] = parserun_clock(options["clock"])
     if options.get("continue_final_message"):
         options["add_generation_prompt"] = False  # the library refuses both; continuing is the more specific wish
     return Options(**options)
 
 
-def parse_clock(text: str) -> datetime:
+def parserun_clock(text: str) -> datetime:
     """Read an ISO 8601 time; without an offset it is taken as it stands.
 
     Errors: OptionInvalid.
@@ -289,10 +296,10 @@ def prepare(request: bytes | Fields, options: Options, progress: Callable[..., N
     tokenizer = resolve_tokenizer(options.tokenizer, progress=progress)
     template = None
     if options.template_text is not None:
-        template = Template(ref="pasted", id="pasted", revision=None, name=options.name or "default", file=None,
+        template = Template(ref="pasted", id="pasted", revision="", name=options.name or "default", file="",
                             text=options.template_text)  # fmt: skip
     elif options.template:
-        template = resolve_template(options.template, name=options.name, progress=progress)
+        template = resolve_template(options.template, progress=progress)
     return Job(request, options, tokenizer, template)
 
 
@@ -309,7 +316,7 @@ def _check_engine(options: Options) -> None:
 
 def run(job: Job) -> Inspection:
     """Run every stage up to the tensors; stop at the first error and keep what was reached."""
-    building = _Building(Inspection(job.options, _clock(job.options)))
+    building = _Building(Inspection(job.options, run_clock(job.options)))
     try:
         _run_stages(job, building)
     except BudgetRejected as error:
@@ -343,7 +350,9 @@ def _run_stages(job: Job, building: _Building) -> None:
     options = job.options
     budget = _budget(options)
     with building.stage("request"):
-        request = parse_fields(**_fields(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
+        request = (
+            parse_fields(**_fields(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
+        )
         building.set(request=request)
     with building.stage("tokenizer"):
         tokenizer = load_tokenizer(job.tokenizer)
@@ -413,9 +422,15 @@ def own_template(tokenizer: Tokenizer, name: str | None, *, has_tools: bool) -> 
             remedy=f"one of {', '.join(sorted(templates))}",
         )
     return Template(
-        ref=f"{tokenizer.ref}#chat_template", id=tokenizer.id, revision=None, name=wanted,
-        file=tokenizer.chat_template_file, text=templates[wanted],
+        ref=f"{tokenizer.ref}#chat_template", id=tokenizer.id, revision="", name=wanted,
+        file=_template_file(tokenizer), text=templates[wanted],
     )  # fmt: skip
+
+
+def _template_file(tokenizer: Tokenizer) -> str:
+    """The file that holds the tokenizer's templates: transformers reads chat_template.jinja before the config."""
+    names = [name for name in ("chat_template.jinja", "tokenizer_config.json") if name in tokenizer.files]
+    return (names or sorted(tokenizer.files))[0]
 
 
 def add_logits(inspection: Inspection, model: str = DEFAULT_MODEL, top_k: int = 10) -> Inspection:
@@ -442,17 +457,18 @@ def check_pairing(model: Any, tokenizer: Tokenizer | TokenizerArtifact) -> None:
 
     Errors: ModelInvalid.
     """
-    if model.tokenizer_id and model.tokenizer_id != tokenizer.id:
+    known = presets.tokenizers().get(model.id)  # a model preset has the id of the tokenizer it was trained with
+    if known is not None and model.id != tokenizer.id:
         raise InspectorError(
             ErrorKind.ModelInvalid,
-            f"model {model.id} reads ids of the tokenizer {model.tokenizer_id}, these are ids of {tokenizer.id}",
+            f"the model {model.id} reads ids of its own tokenizer, these are ids of {tokenizer.id}",
             stage="logits",
             where={"model": model.ref, "tokenizer": tokenizer.ref},
-            remedy=f"choose the tokenizer {model.tokenizer_id}, or a model trained with {tokenizer.id}",
+            remedy=f"choose the tokenizer {model.id}, or a model that was trained with {tokenizer.id}",
         )
 
 
-def _clock(options: Options) -> datetime:
+def run_clock(options: Options) -> datetime:
     return options.clock or datetime.now().astimezone()
 
 
@@ -464,10 +480,11 @@ def _findings(inspection: Inspection, job: Job) -> tuple[Finding, ...]:
     if template and tokenizer and job.template is None and not tokenizer.chat_templates:
         message = f"{tokenizer.id} has no chat template: contents are joined by the preset raw"
         found.append(Finding("template-missing", "note", message, {"template": "raw"}, "choose a template"))
-    if template and tokenizer and template.made_for and tokenizer.id not in template.made_for:
-        message = f"the template {template.ref} was made for {', '.join(template.made_for)}, the tokenizer is {tokenizer.id}"
-        found.append(Finding("template-pairing", "warning", message, {"template": template.ref},
-                             f"use the tokenizer {template.made_for[0]}"))  # fmt: skip
+    preset = presets.templates().get(template.id) if template and job.template is not None else None
+    if preset and tokenizer and preset.made_for and preset.made_for != tokenizer.id:
+        message = f"the template {preset.id} was made for the tokenizer {preset.made_for}, this is {tokenizer.id}"
+        found.append(Finding("template-pairing", "warning", message, {"template": preset.id},
+                             f"use the tokenizer {preset.made_for}"))  # fmt: skip
     if inspection.rendered and inspection.rendered.provenance == "unknown":
         message = f"the origin of the bytes is unknown here: {inspection.rendered.provenance_note}"
         found.append(Finding("provenance-unknown", "warning", message, {}, "report the template"))
@@ -480,9 +497,7 @@ def _request_dict(request: ChatRequest | None, conversation: Conversation | None
     if request is None:
         return None
     changes = conversation.changes if conversation is not None else request.changes
-    listed = [
-        {"path": c.path, "what": c.what, "before": c.before, "after": c.after, "by": c.by} for c in changes
-    ]
+    listed = [{"path": c.path, "what": c.what, "before": c.before, "after": c.after, "by": c.by} for c in changes]
     return {**request.to_dict(), "changes": listed}
 
 
@@ -523,9 +538,9 @@ def _template_dict(template: Template | None) -> dict[str, Any] | None:
     return {
         "ref": template.ref,
         "id": template.id,
-        "revision": template.revision,
+        "revision": template.revision or None,
         "name": template.name,
-        "file": template.file,
+        "file": template.file or None,
         "digest": template.digest,
     }
 

@@ -66,7 +66,9 @@ def print_comparison(result: dict[str, Any], console: Console) -> None:
             begin, end = entry[side]
             tokens = (result[side]["tokens"] or [])[begin:end]
             if tokens:
-                console.print(Text(f"{sign} {side.upper()}[{begin}:{end}] " + " ".join(visible(t["piece"]) for t in tokens)))
+                console.print(
+                    Text(f"{sign} {side.upper()}[{begin}:{end}] " + " ".join(visible(t["piece"]) for t in tokens))
+                )
     if result["logits"]:
         console.print(Text("logits: " + ", ".join(f"{key} {value}" for key, value in result["logits"].items())))
 
@@ -90,7 +92,13 @@ def coloured_tokens(result: dict[str, Any]) -> Text:
     covered = 0
     for index, token in enumerate(result["tokens"] or []):
         flags = token["flags"]
-        style = INJECTED if "from_content" in flags else CONTROL if {"special", "added"} & set(flags) else TWO_TONE[index % 2]
+        style = (
+            INJECTED
+            if "from_content" in flags
+            else CONTROL
+            if {"special", "added"} & set(flags)
+            else TWO_TONE[index % 2]
+        )
         chunk = utf8[max(covered, token["start"]) : token["end"]]
         covered = max(covered, token["end"])
         shown = visible(chunk.decode("utf-8")) if _whole(chunk) else "".join(f"\\x{byte:02x}" for byte in chunk)
@@ -114,7 +122,9 @@ def _print_head(result: dict[str, Any], console: Console) -> None:
     forged = sum(1 for token in tokens if "from_content" in token["flags"])
     tokenizer, template = result["tokenizer"] or {}, result["template"] or {}
     revision = f"@{template['revision']}" if template.get("revision") else ""
-    line = f"{tokenizer.get('id')} with template {template.get('id')}{revision}: {len(tokens)} tokens, {control} control"
+    line = (
+        f"{tokenizer.get('id')} with template {template.get('id')}{revision}: {len(tokens)} tokens, {control} control"
+    )
     console.print(Text(visible(line) + (f", {forged} FROM CONTENT" if forged else "")))
 
 
@@ -122,7 +132,13 @@ def _print_tokens(tokens: list[dict[str, Any]], console: Console) -> None:
     table = Table("#", "id", "piece", "bytes", "origin", "line", "flags")
     for index, token in enumerate(tokens[:MAX_ROWS]):
         origin = token["path"] or token["kind"] or "inserted"
-        cells = (visible(token["piece"]), token["bytes"], visible(origin), str(token["line"] or ""), " ".join(token["flags"]))
+        cells = (
+            visible(token["piece"]),
+            token["bytes"],
+            visible(origin),
+            str(token["line"] or ""),
+            " ".join(token["flags"]),
+        )
         table.add_row(str(index), str(token["id"]), *(Text(cell) for cell in cells))
     console.print(table)
     if len(tokens) > MAX_ROWS:
@@ -132,7 +148,9 @@ def _print_tokens(tokens: list[dict[str, Any]], console: Console) -> None:
 def _print_budget(budget: dict[str, Any] | None, console: Console) -> None:
     if budget is None:
         return
-    console.print(Text(f"budget: {budget['input_tokens']} of {budget['max_input_tokens']} input tokens ({budget['policy']})"))
+    console.print(
+        Text(f"budget: {budget['input_tokens']} of {budget['max_input_tokens']} input tokens ({budget['policy']})")
+    )
     for entry in budget["dropped"]:
         console.print(Text(f"  dropped {entry['path']}: {entry['reason']}"))
     for entry in budget["cut"]:
@@ -142,7 +160,14 @@ def _print_budget(budget: dict[str, Any] | None, console: Console) -> None:
 def _print_logits(logits: dict[str, Any] | None, console: Console) -> None:
     if logits is None:
         return
-    table = Table("next token", "id", "logit", "logprob", "prob", title=f"{logits['model']} ({logits['device']}, {logits['dtype']})")
+    table = Table(
+        "next token",
+        "id",
+        "logit",
+        "logprob",
+        "prob",
+        title=f"{logits['model']} ({logits['device']}, {logits['dtype']})",
+    )
     for row in logits["top"]:
         piece = "(no such token)" if row["piece"] is None else visible(row["piece"])
         table.add_row(Text(piece), str(row["id"]), f"{row['logit']:.3f}", f"{row['logprob']:.3f}", f"{row['prob']:.4f}")

@@ -1,0 +1,244 @@
+"""What the shells (command line, page, HTTP) call: artifacts here, templates and tokenizer files in a sandboxed child,
+models in a worker of their own.
+
+Results are the JSON values of the contract. Nothing foreign is parsed in this process.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inspector.backends import Backend
+from inspector.errors import InspectorError
+from inspector.jsontext import JsonLimits, loads
+from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
+from inspector.pipeline import Fields, Inspection, Job, Options, check_pairing, prepare, run_clock
+from inspector.sandbox import Sandbox
+
+Progress = Callable[[int, int, str], None]
+
+_lock = threading.Lock()
+_sandbox: Sandbox | None = None
+_worker: Backend | None = None
+OWN = "own"  # the session of a caller that serves one person: its child keeps its tokenizers
+_ANSWER_LIMITS = JsonLimits(depth=1000)  # our own answers: only the spelling of numbers matters
+
+
+def sandbox() -> Sandbox:
+    """Give this process's sandbox, started on first use. The page starts it before anything heavy is imported."""
+    global _sandbox
+    with _lock:
+        if _sandbox is None:
+            _sandbox = Sandbox.start()
+        return _sandbox
+
+
+def model_worker() -> Backend:
+    """Give this process's model worker (a process of its own, started on first use)."""
+    global _worker
+    with _lock:
+        if _worker is None:
+            from inspector.backends import load_backend
+
+            _worker = load_backend("worker")
+        return _worker
+
+
+def inspect(
+    request: bytes | Fields,
+    options: Options,
+    *,
+    model: str | None = None,
+    top_k: int = 10,
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Inspect in a child; give `inspection/1`. With `model`, the next-token logits come from the model worker."""
+    try:
+        job = prepare(request, options, progress)
+    except InspectorError as error:
+        return failed(options, error)
+    result = _call("inspect", job, session)
+    if model is not None and result["error"] is None:
+        _logits(result, job, model, top_k, session)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxedInspection:
+    """What a child answered: the JSON value only, for the arrays stay in the child."""
+
+    value: dict[str, Any]
+
+    @classmethod
+    def of(cls, request: bytes, options: Options, *, model: str | None, top_k: int) -> SandboxedInspection:
+        """Inspect in a child."""
+        return cls(inspect(request, options, model=model, top_k=top_k))
+
+    @property
+    def error(self) -> InspectorError | None:
+        """The error that stopped the run, or None."""
+        return InspectorError.from_dict(self.value["error"]) if self.value["error"] else None
+
+    def raise_for_error(self) -> SandboxedInspection:
+        """Raise the error that stopped the run, if any."""
+        if self.error is not None:
+            raise self.error
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the JSON object of schema `inspection/1`."""
+        return self.value
+
+
+def compare(
+    request: bytes | Fields,
+    a: Options,
+    b: Options,
+    *,
+    model: str | None = None,
+    top_k: int = 10,
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Inspect two ways in a child and compare; give `comparison/1`."""
+    try:
+        jobs = [prepare(request, options, progress) for options in (a, b)]
+    except InspectorError as error:
+        return _failed_comparison(a, b, error)
+    result = _call("compare", jobs, session)
+    if model is not None:
+        sides = [
+            _logits(result[name], job, model, top_k, session)
+            for name, job in zip("ab", jobs)
+            if not result[name]["error"]
+        ]
+        if len(sides) == 2 and sides[0] is not None and sides[1] is not None:
+            result["logits"] = compare_logits(sides[0], sides[1])
+    return result
+
+
+def count(request: bytes, openai_model: str) -> dict[str, Any]:
+    """Estimate the prompt tokens that an OpenAI model bills.
+
+    Errors: input errors, UnknownModel, artifact errors.
+    """
+    from inspector.openai_count import SNAPSHOTS, resolve_model
+    from inspector.sources import resolve_tokenizer
+
+    snapshot, _warnings = resolve_model(openai_model)
+    artifact = resolve_tokenizer(SNAPSHOTS[snapshot].preset)
+    return _call("count", (request, openai_model, artifact), OWN)
+
+
+def view(request: Fields, panes: Sequence[Options], *, session: str, progress: Progress | None = None) -> bytes:
+    """Give the page's payload for its panes (ui/payload.py). Of a session's waiting calls only the newest is run.
+
+    Errors: limits of the sandbox; `sandbox.CallCancelled` when a newer call took the place of this one.
+    """
+    from inspector.ui.payload import pane_error
+
+    jobs: list[Job | None] = []
+    errors: list[dict[str, Any]] = []
+    for number, options in enumerate(panes):
+        try:
+            jobs.append(prepare(request, options, progress))
+        except InspectorError as error:
+            jobs.append(None)
+            errors.append(pane_error(error, number))
+    return sandbox().call("view", pickle.dumps((jobs, errors)), session=session, supersede=True)
+
+
+def next_tokens(
+    request: bytes | Fields,
+    sides: Sequence[Options],
+    *,
+    model: str,
+    top_k: int = 10,
+    session: str = OWN,
+    report: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Give the next-token logits of each side: {sides: [{logits, error}], compare: comparison/1's logits or null}."""
+    results = [_next_token(request, options, model, top_k, session, report) for options in sides]
+    both = [logits for logits, _error in results if logits is not None]
+    return {
+        "sides": [
+            {
+                "logits": None if logits is None else logits.to_dict(),
+                "error": None if error is None else error.to_dict(),
+            }
+            for logits, error in results
+        ],
+        "compare": compare_logits(*both) if len(both) == len(sides) == 2 else None,
+    }
+
+
+def _next_token(
+    request: bytes | Fields,
+    options: Options,
+    model: str,
+    top_k: int,
+    session: str,
+    report: Callable[[str], None] | None,
+) -> tuple[NextTokenLogits | None, InspectorError | None]:
+    try:
+        job = prepare(request, options)
+        answer = _call("ids", job, session)
+        if answer["error"] is not None:
+            return None, InspectorError.from_dict(answer["error"])
+        return _named_logits(job, answer["input_ids"], model, top_k, session, report), None
+    except InspectorError as error:
+        return None, error
+
+
+def failed(options: Options, error: InspectorError) -> dict[str, Any]:
+    """Give the `inspection/1` of a run that stopped before it began."""
+    return Inspection(options, run_clock(options), error=error).to_dict()
+
+
+def _failed_comparison(a: Options, b: Options, error: InspectorError) -> dict[str, Any]:
+    return {
+        "schema": "comparison/1",
+        "a": failed(a, error),
+        "b": failed(b, error),
+        "equal": {"bytes": False, "ids": False},
+        "first_difference": None,
+        "token_diff": [],
+        "shared_prefix_tokens": 0,
+        "logits": None,
+    }
+
+
+def _call(job: str, value: Any, session: str) -> Any:
+    """Run a job. The child unpickles what we wrote; we only ever read JSON from a child."""
+    answer = sandbox().call(job, pickle.dumps(value), session=session)
+    return loads(answer.decode(), limits=_ANSWER_LIMITS)
+
+
+def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: str) -> NextTokenLogits | None:
+    """Add logits to an inspection; an error of that stage goes into its `error`."""
+    try:
+        logits = _named_logits(job, result["input_ids"], model, top_k, session, None)
+    except InspectorError as error:
+        result["error"] = error.to_dict()
+        return None
+    result["logits"] = logits.to_dict()
+    result["timings_ms"]["logits"] = round(sum(logits.timings_ms.values()), 3)
+    return logits
+
+
+def _named_logits(
+    job: Job, input_ids: list[int], model: str, top_k: int, session: str, report: Callable[[str], None] | None
+) -> NextTokenLogits:
+    """Ask the model worker, and name the ids in a child that has the tokenizer."""
+    from inspector.sources import resolve_model
+
+    artifact = resolve_model(model)
+    check_pairing(artifact, job.tokenizer)
+    logits = next_token_logits(input_ids, artifact, top_k=top_k, backend=model_worker(), report=report)
+    pieces = _call("pieces", (job.tokenizer, [row.id for row in logits.top]), session)
+    return replace(logits, top=tuple(replace(row, piece=piece) for row, piece in zip(logits.top, pieces)))
