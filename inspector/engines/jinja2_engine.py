@@ -1,0 +1,699 @@
+"""The reference engine: transformers' own Jinja, and beside it the same Jinja with provenance.
+
+`reference` calls transformers' `render_jinja_template` and nothing else; its text is the truth. `render_traced` runs a
+sandbox configured like transformers' whose strings carry their origin. This module does not compare the two, and
+does not turn exceptions into InspectorErrors: render.py does.
+
+How the traced run differs inside: literals are `Traced` with their template line, every output is a (text, line) pair,
+`concat` joins runs, filters that would lose runs are replaced by ones that keep them, and attribute look-ups on the
+request's own types take a short cut. None of it may change a byte.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import lru_cache, partial, wraps
+from types import BuiltinMethodType, MethodType, SimpleNamespace
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.compiler import operators as _operators
+from jinja2.ext import Extension, loopcontrols
+from jinja2.filters import FILTERS, make_attrgetter
+from jinja2.nodes import EvalContext
+from jinja2.runtime import Context, Macro, Undefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
+from jinja2.utils import pass_environment, pass_eval_context
+from transformers.utils import chat_template_utils
+
+from inspector.provenance import (
+    IN_GENERATION,
+    TEMPLATE,
+    Origin,
+    SegmentKind,
+    Traced,
+    TracedFloat,
+    TracedInt,
+    TracedMarkup,
+    concat,
+    derive,
+    dump_json,
+    escape_html,
+    format_traced,
+    make,
+    runs_of,
+    traced_str,
+    whole,
+)
+
+CONTINUE_TAG = "CONTINUE_FINAL_MESSAGE_TAG "  # transformers appends and finds this very text
+REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateCall:
+    """One call of a template: its text and everything it is given. Leaves may be traced or plain."""
+
+    text: str
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Any] | None = None
+    documents: Sequence[Any] | None = None
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    clock: datetime = datetime(1970, 1, 1)
+    add_generation_prompt: bool = True
+    continue_final_message: bool | str = False
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRender:
+    """The traced text and what was noticed on the way.
+
+    `prompt_start` is the character where what add_generation_prompt added begins (None: it added nothing); it counts
+    only if `prompt_known`, else it takes a second render without the flag to know.
+    """
+
+    text: Traced
+    prompt_start: int | None
+    prompt_known: bool
+    warnings: tuple[str, ...]
+
+
+# --- the reference ----------------------------------------------------------------------------------------------
+
+_clock_lock = threading.RLock()
+
+
+@contextmanager
+def _fixed_clock(clock: datetime) -> Iterator[None]:
+    """Let transformers' strftime_now read this clock.
+
+    It calls `datetime.now()` through its module's global, so that is what is replaced, for one thread at a time.
+    """
+    naive = clock.replace(tzinfo=None)  # datetime.now() has no zone: `%Z` is empty
+    with _clock_lock:
+        real = chat_template_utils.datetime
+        chat_template_utils.datetime = SimpleNamespace(now=lambda: naive)
+        try:
+            yield
+        finally:
+            chat_template_utils.datetime = real
+
+
+def reference(call: TemplateCall) -> str:
+    """Render with transformers' `render_jinja_template` (which strips our traced types down to plain ones).
+
+    Errors: whatever the template or transformers raises, unchanged.
+    """
+    with _fixed_clock(call.clock):
+        rendered, _ = chat_template_utils.render_jinja_template(
+            conversations=[call.messages],
+            tools=call.tools,
+            documents=call.documents,
+            chat_template=call.text,
+            continue_final_message=call.continue_final_message,
+            add_generation_prompt=call.add_generation_prompt,
+            **{**call.special_tokens, **call.kwargs},
+        )
+    return rendered[0]
+
+
+def compile_reference(text: str) -> jinja2.Template:
+    """Compile as transformers does, from its cache. Errors: jinja2's and Python's own."""
+    return chat_template_utils._compile_jinja_template(text)
+
+
+def without_generation_prompt(call: TemplateCall) -> TemplateCall:
+    """Give the same call with add_generation_prompt off."""
+    return replace(call, add_generation_prompt=False)
+
+
+def is_syntax_error(error: BaseException) -> bool:
+    """True for what Jinja's parser and compiler say about a template."""
+    return isinstance(error, jinja2.TemplateSyntaxError)
+
+
+def is_security_error(error: BaseException) -> bool:
+    """True for what the sandbox forbids."""
+    return isinstance(error, jinja2.exceptions.SecurityError)
+
+
+def is_raised_by_template(error: BaseException) -> bool:
+    """True for `raise_exception`, which raises the base class itself."""
+    return type(error) is jinja2.TemplateError
+
+
+def needs_loader(error: BaseException, text: str) -> bool:
+    """True if the template includes, imports or extends another, which chat templates cannot."""
+    if not isinstance(error, (TypeError, jinja2.TemplateNotFound)) or "loader" not in str(error):
+        return isinstance(error, jinja2.TemplateNotFound)
+    tree = _compile(text).template.environment.parse(text)
+    return tree.find((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)) is not None
+
+
+# --- code generation --------------------------------------------------------------------------------------------
+
+PROMPT_MARK = make("", ())  # put out where the block guarded by add_generation_prompt begins
+_REBOUND = ("escape", "Markup", "Macro", "str_join", "markup_join")
+
+
+class _TracedCode(CodeGenerator):
+    """Writes literals with their line and outputs as (text, line) pairs; control flow stays Jinja's."""
+
+    def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
+        self._literals: list[str] = []
+        self._unprinted = set(map(id, _unprinted_constants(node)))
+        self._prompt_block = prompt_block(node)
+        self.environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
+        self.environment.prompt_tail = _text_after(node, self._prompt_block)
+        super().visit_Template(node, frame)
+        for line in self._literals:
+            self.writeline(line)
+        for name in _REBOUND:  # shadows what the generated module imported from jinja2.runtime
+            self.writeline(f"{name} = environment.traced_{name}")
+        self.writeline("traced_str = environment.traced_str")
+        self.writeline("prompt_mark = environment.prompt_mark")
+
+    def _literal(self, text: str, line: int, spans_lines: bool) -> str:
+        name = f"literal_{len(self._literals)}"
+        self._literals.append(f"{name} = environment.traced_literal({text!r}, {line}, {spans_lines})")
+        return name
+
+    def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
+        if isinstance(node.value, str) and id(node) not in self._unprinted:
+            self.write(self._literal(node.value, node.lineno, False))
+        else:
+            super().visit_Const(node, frame)
+
+    def visit_TemplateData(self, node: nodes.TemplateData, frame: Frame) -> None:
+        name = self._literal(node.data, node.lineno, True)
+        if frame.eval_ctx.volatile:
+            self.write(f"(Markup if context.eval_ctx.autoescape else identity)({name})")
+        elif frame.eval_ctx.autoescape:
+            self.write(f"Markup({name})")
+        else:
+            self.write(name)
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        if frame.require_output_check:
+            if self.has_known_extends:
+                return
+            self.writeline("if parent_template is None:")
+            self.indent()
+        for child in node.nodes:
+            self._output(child, frame)
+        if frame.require_output_check:
+            self.outdent()
+
+    def _output(self, child: nodes.Expr, frame: Frame) -> None:
+        self.writeline("yield (" if frame.buffer is None else f"{frame.buffer}.append((", child)
+        if isinstance(child, nodes.TemplateData):
+            self.visit(child, frame)
+        elif isinstance(child, nodes.Const) and not isinstance(child.value, str) and not frame.eval_ctx.volatile:
+            self.write(self._literal(str(child.value), child.lineno, False))
+        else:
+            if frame.eval_ctx.volatile:
+                self.write("(escape if context.eval_ctx.autoescape else traced_str)(")
+            else:
+                self.write("escape(" if frame.eval_ctx.autoescape else "traced_str(")
+            self.visit(child, frame)
+            self.write(f"), {child.lineno}")
+        self.write(")" if frame.buffer is None else "))")
+
+    def visit_If(self, node: nodes.If, frame: Frame) -> None:
+        if node is self._prompt_block and frame.buffer is None:
+            self.writeline("yield prompt_mark", node)
+        super().visit_If(node, frame)
+
+    def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
+        self.write(f" {_operators[node.op]} ")
+        self.visit(node.expr, frame)
+
+
+def _unprinted_constants(tree: nodes.Template) -> Iterator[nodes.Node]:
+    """Yield constants that are only compared or looked up with, so that they can stay plain and fast."""
+    for compare in tree.find_all(nodes.Compare):
+        yield compare.expr
+        yield from (operand.expr for operand in compare.ops)
+    for item in tree.find_all(nodes.Getitem):
+        yield item.arg
+
+
+def _reads_prompt(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.name == "add_generation_prompt"
+
+
+def _mentions_prompt(tree: nodes.Node) -> bool:
+    return any(_reads_prompt(name) for name in tree.find_all(nodes.Name))
+
+
+def prompt_block(tree: nodes.Template) -> nodes.If | None:
+    """Give the last statement if it is `{% if add_generation_prompt … %}` and nothing else reads that name.
+
+    Then without the flag the output would be all that comes before it, plus the literal text after it: no second
+    render is needed to know what the flag added.
+    """
+    body = [node for node in tree.body if not _is_blank(node)]
+    if not body or not isinstance(body[-1], nodes.If):
+        return None
+    last = body[-1]
+    reads = sum(_reads_prompt(name) for name in tree.find_all(nodes.Name))
+    if last.else_ or last.elif_ or reads != 1 or not _needs_prompt(last.test):
+        return None
+    indirect = tree.find((nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport, nodes.Block))
+    return None if indirect is not None else last
+
+
+def _text_after(tree: nodes.Template, last: nodes.If | None) -> str:
+    """Give the blanks that the template writes after the block."""
+    after = tree.body[tree.body.index(last) + 1 :] if last is not None else []
+    return "".join(child.data for output in after for child in output.nodes)
+
+
+def _is_blank(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Output) and all(
+        isinstance(child, nodes.TemplateData) and not child.data.strip() for child in node.nodes
+    )
+
+
+def _needs_prompt(test: nodes.Node) -> bool:
+    """True if the test cannot hold while add_generation_prompt is False."""
+    if isinstance(test, nodes.And):
+        return _needs_prompt(test.left) or _needs_prompt(test.right)
+    return _reads_prompt(test)
+
+
+# --- the environment --------------------------------------------------------------------------------------------
+
+_BASE_NAMES = {
+    Traced: frozenset(dir(str)),
+    TracedMarkup: frozenset(dir(jinja2.runtime.Markup)),
+    TracedInt: frozenset(dir(int)),
+    TracedFloat: frozenset(dir(float)),
+    dict: frozenset(dir(dict)),
+}
+_PLAIN_METHODS = frozenset(name for name in dir(str) if not name.startswith("_") and not name.startswith("format"))
+_DICT_METHODS = frozenset(("get", "items", "keys", "values", "copy", "fromkeys"))
+_blocked: ContextVar[list[str] | None] = ContextVar("blocked", default=None)
+
+
+class _Generation(Extension):
+    """`{% generation %}`: marks what is put out inside it as written by the assistant."""
+
+    tags = {"generation"}
+
+    def parse(self, parser: Any) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_mark"), [], [], body).set_lineno(line)
+
+    def _mark(self, caller: Callable[[], str]) -> str:
+        text = caller()
+        runs = tuple((chars, origin, offset, tag | IN_GENERATION) for chars, origin, offset, tag in runs_of(text))
+        return TracedMarkup(text, runs) if isinstance(text, TracedMarkup) else make(text, runs)
+
+
+class _TracedMacro(Macro):
+    def _invoke(self, arguments: list[Any], autoescape: bool) -> str:
+        text = self._func(*arguments)
+        return TracedMarkup(text) if autoescape else text
+
+
+class _TracedFormatter(SandboxedFormatter):
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return traced_str(value) if conversion == "s" else super().convert_field(value, conversion)
+
+
+def _literal(text: str, line: int, spans_lines: bool) -> Traced:
+    """Give a literal whose characters know their template line; template data can span lines, a constant does not."""
+    if not spans_lines or "\n" not in text:
+        return whole(text, TEMPLATE, line)
+    runs, offset = [], 0
+    for number, piece in enumerate(re.findall(r"[^\n]*\n|[^\n]+", text)):
+        runs.append((len(piece), TEMPLATE, offset, line + number))
+        offset += len(piece)
+    return make(text, tuple(runs))
+
+
+def _str_join(items: Any) -> Traced:
+    return concat(map(traced_str, items))
+
+
+def _markup_join(items: Any) -> str:
+    parts = [item if isinstance(item, str) else traced_str(item) for item in items]
+    if any(hasattr(part, "__html__") for part in parts):
+        return TracedMarkup("").join(parts)
+    return concat(parts)
+
+
+class TracedEnvironment(ImmutableSandboxedEnvironment):
+    """transformers' sandbox with provenance. The short cuts answer exactly as the inherited methods do."""
+
+    code_generator_class = _TracedCode
+    concat = staticmethod(concat)  # type: ignore[assignment]
+    optimized = False  # the optimizer would fold literals together and lose their lines
+    prompt_known = False  # set when the template is compiled, as prompt_tail is
+    prompt_tail = ""
+    prompt_mark = PROMPT_MARK
+    traced_literal = staticmethod(_literal)
+    traced_str = staticmethod(traced_str)
+    traced_escape = staticmethod(escape_html)
+    traced_Markup = TracedMarkup
+    traced_Macro = _TracedMacro
+    traced_str_join = staticmethod(_str_join)
+    traced_markup_join = staticmethod(_markup_join)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        kind = type(obj)
+        names = _BASE_NAMES.get(kind)
+        if names is None:
+            return super().getattr(obj, attribute)
+        if attribute not in names:
+            try:
+                return obj[attribute]
+            except (TypeError, LookupError):
+                return self.undefined(obj=obj, name=attribute)
+        if attribute in (_DICT_METHODS if kind is dict else _PLAIN_METHODS):
+            return getattr(obj, attribute)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            names = _BASE_NAMES.get(type(obj))
+            if names is not None and isinstance(argument, str) and argument not in names:
+                return self.undefined(obj=obj, name=argument)
+        return super().getitem(obj, argument)
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        kind = type(obj)
+        if (kind is MethodType or kind is BuiltinMethodType) and type(obj.__self__) in _BASE_NAMES:
+            kwargs.pop("_loop_vars", None)
+            kwargs.pop("_block_vars", None)
+            return obj(*args, **kwargs)
+        return super().call(context, obj, *args, **kwargs)
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
+        blocked = _blocked.get()
+        if blocked is not None:
+            blocked.append(f"access to attribute {str.__str__(attribute)!r} of {_type_name(obj)!r} object was blocked")
+        return super().unsafe_undefined(obj, attribute)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        if not isinstance(value, MethodType) or type(value.__self__) is not Traced:
+            return super().wrap_str_format(value)
+        if value.__name__ not in ("format", "format_map"):
+            return None
+        run = partial(format_traced, value.__self__, formatter=_TracedFormatter(self))
+
+        @wraps(value)
+        def format_(*args: Any, **kwargs: Any) -> str:
+            return run(args, kwargs)
+
+        @wraps(value)
+        def format_map(*args: Any, **kwargs: Any) -> str:
+            if kwargs:
+                raise TypeError("format_map() takes no keyword arguments")
+            if len(args) != 1:
+                raise TypeError(f"format_map() takes exactly one argument ({len(args)} given)")
+            return run((), args[0])
+
+        return format_ if value.__name__ == "format" else format_map
+
+
+def _type_name(obj: Any) -> str:
+    for base in (str, bool, int, float):
+        if isinstance(obj, base):
+            return base.__name__
+    return type(obj).__name__
+
+
+# --- filters ----------------------------------------------------------------------------------------------------
+
+
+def _on_text(name: str) -> Callable[..., Any]:
+    """Give Jinja's own filter, fed with text that knows its origin (Jinja would print other values without it)."""
+    inner = FILTERS[name]
+
+    def run(value: Any, *args: Any, **kwargs: Any) -> Any:
+        return inner(value if isinstance(value, str) else traced_str(value), *args, **kwargs)
+
+    return run
+
+
+def _rewriting(name: str) -> Callable[..., Any]:
+    """Give Jinja's own filter, with a result that names what it was made from."""
+    inner = FILTERS[name]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = inner(*args, **kwargs)
+        if isinstance(result, str) and not isinstance(result, Traced):
+            return derive(str.__str__(result), *(text for text in map(traced_str, args) if isinstance(text, Traced)))
+        return result
+
+    for mark in ("jinja_pass_arg",):
+        if hasattr(inner, mark):
+            setattr(run, mark, getattr(inner, mark))
+    return run
+
+
+@pass_eval_context
+def _join(eval_ctx: EvalContext, value: Any, d: Any = "", attribute: Any = None) -> str:
+    if attribute is not None:
+        value = map(make_attrgetter(eval_ctx.environment, attribute), value)
+    if not eval_ctx.autoescape:
+        separator = traced_str(d)
+        items = map(traced_str, value)
+        return Traced.join(separator if type(separator) is Traced else Traced(separator), items)
+    parts = [item if hasattr(item, "__html__") else traced_str(item) for item in value]
+    if hasattr(d, "__html__") or any(hasattr(part, "__html__") for part in parts):
+        return escape_html(d).join(parts)
+    return Traced(traced_str(d)).join(parts)
+
+
+@pass_eval_context
+def _replace(eval_ctx: EvalContext, s: Any, old: Any, new: Any, count: int | None = None) -> str:
+    if not eval_ctx.autoescape:
+        text = traced_str(s)
+        text = text if type(text) is Traced else Traced(text)
+        return text.replace(traced_str(old), traced_str(new), -1 if count is None else count)
+    return FILTERS["replace"](eval_ctx, s, old, new, count)
+
+
+_WORD_STARTS = re.compile(r"([-\s({\[<]+)")
+
+
+def _title(s: Any) -> Traced:
+    text = s if isinstance(s, Traced) else Traced(traced_str(s))
+    titled = FILTERS["title"](str.__str__(text))
+    pieces, done = [], 0
+    for piece in _WORD_STARTS.split(str.__str__(text)):
+        if piece:
+            word = text[done : done + len(piece)]
+            pieces += (word[0].upper(), word[1:].lower())
+            done += len(piece)
+    result = concat(pieces)
+    return result if result == titled else derive(titled, text)
+
+
+def _indent(s: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> Any:
+    newline = "\n"
+    if isinstance(s, TracedMarkup) or not isinstance(s, str):
+        return FILTERS["indent"](s, width, first, blank)
+    indention = (
+        width if isinstance(width, Traced) else whole(width if isinstance(width, str) else " " * width, TEMPLATE)
+    )
+    line_break = whole(newline, TEMPLATE)
+    lines = (Traced(s) + line_break).splitlines()
+    if blank:
+        text = (line_break + indention).join(lines)
+    else:
+        text = line_break.join([lines[0], *((indention + line if line else line) for line in lines[1:])])
+    return indention + text if first else text
+
+
+@pass_environment
+def _wordwrap(
+    environment: jinja2.Environment,
+    s: Any,
+    width: int = 79,
+    break_long_words: bool = True,
+    wrapstring: str | None = None,
+    break_on_hyphens: bool = True,
+) -> str:
+    separator = Traced(wrapstring) if wrapstring is not None else whole(environment.newline_sequence, TEMPLATE)
+    paragraphs = []
+    for line in s.splitlines():
+        rows = textwrap.wrap(
+            str.__str__(line),
+            width=width,
+            expand_tabs=False,
+            replace_whitespace=False,
+            break_long_words=break_long_words,
+            break_on_hyphens=break_on_hyphens,
+        )
+        paragraphs.append(separator.join(_found_in_order(rows, line)))
+    return separator.join(paragraphs)
+
+
+def _found_in_order(rows: list[str], line: str) -> Iterator[str]:
+    """Yield each row as the cut of the line that it is: wrapping only drops blanks between rows."""
+    done = 0
+    for row in rows:
+        start = line.find(row, done)
+        if start < 0:
+            yield derive(row, line)
+        else:
+            yield line[start : start + len(row)]
+            done = start + len(row)
+
+
+def _keep_int(value: Any, default: Any = 0, base: int = 10) -> Any:
+    return value if isinstance(value, TracedInt) else FILTERS["int"](value, default, base)
+
+
+def _keep_float(value: Any, default: Any = 0.0) -> Any:
+    return value if isinstance(value, TracedFloat) else FILTERS["float"](value, default)
+
+
+def _force_escape(value: Any) -> TracedMarkup:
+    if hasattr(value, "__html__"):
+        value = value.__html__()
+    text = traced_str(value)
+    return escape_html(make(str.__str__(text), runs_of(text)))
+
+
+def _filters() -> dict[str, Callable[..., Any]]:
+    on_text = ("upper", "lower", "capitalize", "center", "trim", "format", "wordcount")
+    rewriting = ("urlencode", "urlize", "xmlattr", "pprint", "filesizeformat", "striptags")
+    return {
+        **FILTERS,
+        **{name: _on_text(name) for name in on_text},
+        **{name: _rewriting(name) for name in rewriting},
+        "join": _join,
+        "replace": _replace,
+        "title": _title,
+        "indent": _indent,
+        "wordwrap": _wordwrap,
+        "string": lambda value: value if isinstance(value, str) else traced_str(value),
+        "int": _keep_int,
+        "float": _keep_float,
+        "safe": TracedMarkup,
+        "escape": escape_html,
+        "e": escape_html,
+        "forceescape": _force_escape,
+        "tojson": dump_json,
+    }
+
+
+# --- the traced run ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    template: jinja2.Template
+    prompt_known: bool
+    prompt_tail: str
+
+
+@lru_cache(maxsize=128)
+def _compile(text: str) -> _Compiled:
+    environment = TracedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    environment.filters = _filters()
+    reference_globals = compile_reference("").environment.globals
+    for name in ("raise_exception", "dict", "namespace"):
+        environment.globals[name] = reference_globals[name]
+    template = environment.from_string(text)
+    return _Compiled(template, environment.prompt_known, environment.prompt_tail)
+
+
+def _strftime_now(clock: datetime, format: str) -> Traced:
+    text = clock.replace(tzinfo=None).strftime(format)
+    return whole(text, Origin(SegmentKind.CLOCK, "clock", text, True))
+
+
+def _special(name: str, text: str) -> Traced:
+    return whole(text, Origin(SegmentKind.SPECIAL, name, text, True))
+
+
+def _with_aliases(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Copy reasoning under its other names as transformers does; a copy keeps the path of what was copied."""
+    reasoning = next((message[key] for key in REASONING_FIELDS if message.get(key) is not None), None)
+    if reasoning is None:
+        return message
+    return {"thinking": reasoning, **message, "reasoning_content": reasoning}
+
+
+def _with_tag(message: Mapping[str, Any], field_name: str) -> dict[str, Any]:
+    """Append the marker that says where to cut, as transformers does for continue_final_message."""
+    tagged = dict(message)
+    final = tagged[field_name]
+    if isinstance(final, (list, tuple)):
+        blocks = [dict(block) if isinstance(block, dict) else block for block in final]
+        last = next(block for block in reversed(blocks) if "text" in block)
+        last["text"] = last["text"] + CONTINUE_TAG
+        return {**tagged, field_name: blocks}
+    fields = [field_name]
+    if field_name in REASONING_FIELDS:
+        fields = [name for name in REASONING_FIELDS if tagged.get(name) == final]
+    for name in fields:
+        tagged[name] = tagged[name] + CONTINUE_TAG
+    return tagged
+
+
+def _cut_at_tag(text: Traced) -> Traced:
+    place = text.rindex(CONTINUE_TAG.strip())
+    cut = text[:place]
+    return cut if text.startswith(CONTINUE_TAG, place) else cut.rstrip()
+
+
+def render_traced(call: TemplateCall) -> TracedRender:
+    """Render with provenance. Errors: whatever the template raises, unchanged."""
+    compiled = _compile(call.text)
+    messages = [_with_aliases(message) for message in call.messages]
+    if call.continue_final_message:
+        name = call.continue_final_message if isinstance(call.continue_final_message, str) else "content"
+        messages[-1] = _with_tag(messages[-1], name)
+    variables = {
+        "strftime_now": partial(_strftime_now, call.clock),
+        **{name: _special(name, text) for name, text in call.special_tokens.items()},
+        **call.kwargs,
+        "messages": messages,
+        "tools": call.tools,
+        "documents": call.documents,
+        "add_generation_prompt": call.add_generation_prompt,
+    }
+    blocked: list[str] = []
+    token = _blocked.set(blocked)
+    try:
+        context = compiled.template.new_context(variables)
+        parts = list(compiled.template.root_render_func(context))
+    finally:
+        _blocked.reset(token)
+    text = concat(parts)
+    if call.continue_final_message:
+        text = _cut_at_tag(text)
+    start = _prompt_start(parts, len(text))
+    if start is not None and text[start:] == compiled.prompt_tail:
+        start = None
+    return TracedRender(text, start, compiled.prompt_known, tuple(dict.fromkeys(blocked)))
+
+
+def _prompt_start(parts: list[Any], length: int) -> int | None:
+    """Give the character where the block guarded by add_generation_prompt began, which is near the end."""
+    after = 0
+    for part in reversed(parts):
+        if part is PROMPT_MARK:
+            return length - after
+        after += len(part[0] if type(part) is tuple else part)
+    return None

@@ -1,0 +1,549 @@
+"""Render a conversation with a template: the bytes that the library would send, and who wrote each of them.
+
+The text is always the reference's (transformers' `render_jinja_template`); beside it a traced run says where each byte
+came from. Where the two differ the reference wins and the provenance is `unknown`, with a note. Nothing is tokenized
+here, no clock is read, and special tokens are only what the caller says they are.
+
+The assistant's bytes come from `{% generation %}` where the template has it. Otherwise they are derived: the
+bytes of an assistant message's fields (all but its role and name), what the template wrote between them, and the turn
+terminator that the template writes after them, which is the first special token's text or `<|…|>` (or else `<…>`) in
+the literal text that follows, up to the next content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inspector.engines import ENGINES, jinja2_engine
+from inspector.engines.jinja2_engine import TemplateCall, TracedRender
+from inspector.errors import ErrorKind, InspectorError
+from inspector.provenance import IN_GENERATION, LINE_MASK, Origin, SegmentKind, Traced
+from inspector.template import Template
+
+if TYPE_CHECKING:
+    from inspector.messages import Conversation
+
+KIND_NAMES = tuple(kind.name.lower() for kind in SegmentKind)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """Who wrote each stretch of the rendered bytes, one row a segment, in order, without gap or overlap.
+
+    Shapes: start, end, field_start int64[n]; kind uint8[n] (SegmentKind); line, path int32[n].
+    Units: start, end are byte offsets into `Rendered.utf8`, half-open; line is the 1-based template line that wrote the
+    bytes (0: none); path indexes `paths` (-1: none); field_start is a byte offset into that field's own text (-1: the
+    bytes are no copy of it, as for a dict key or derived text). `ids` holds token ids, one tuple a row, only where a
+    tokenizer encodes requests itself (`Rendered.kind` is "token_segments").
+    """
+
+    start: np.ndarray
+    end: np.ndarray
+    kind: np.ndarray
+    line: np.ndarray
+    path: np.ndarray
+    field_start: np.ndarray
+    paths: tuple[str, ...]
+    ids: tuple[tuple[int, ...], ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def origin(self, row: int) -> tuple[str, str | None, int | None]:
+        """Give kind, path and template line of one row, as `inspection/1` spells them."""
+        path, line = int(self.path[row]), int(self.line[row])
+        return KIND_NAMES[self.kind[row]], self.paths[path] if path >= 0 else None, line or None
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Give the `segments` list of `inspection/1`."""
+        columns = (self.start, self.end, self.kind, self.path, self.line, self.field_start)
+        rows = zip(*(column.tolist() for column in columns))
+        return [
+            {
+                "start": start,
+                "end": end,
+                "kind": KIND_NAMES[kind],
+                "path": self.paths[path] if path >= 0 else None,
+                "line": line or None,
+                "field_start": field_start if field_start >= 0 else None,
+                "ids": list(self.ids[row]) if self.ids is not None else None,
+            }
+            for row, (start, end, kind, path, line, field_start) in enumerate(rows)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rendered:
+    """The rendered prompt, with the origin of every byte.
+
+    Units: `assistant_spans` and `generation_prompt` are half-open byte ranges of `utf8`. `warnings` names what the
+    sandbox blocked without an error.
+    """
+
+    kind: str  # "bytes" | "token_segments"
+    text: str
+    utf8: bytes
+    sha256: str
+    template_id: str
+    template_digest: str
+    segments: Segments
+    provenance: str = "traced"  # "traced" | "unknown"
+    provenance_note: str = ""
+    assistant_spans: tuple[tuple[int, int], ...] = ()
+    assistant_from: str | None = None  # "generation" | "provenance" | None
+    generation_prompt: tuple[int, int] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def render(
+    conversation: Conversation,
+    template: Template,
+    *,
+    special_tokens: dict[str, str],
+    clock: datetime,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool | str = False,
+    engine: str = "jinja2",
+    max_chars: int | None = None,
+) -> Rendered:
+    """Render like the library, and tell who wrote each byte.
+
+    Units: `clock` is what the template's strftime_now reads; its zone is ignored, as transformers' clock has none.
+    Errors: OptionInvalid (engine), ContinuationInvalid, TemplateSyntax, TemplateTooComplex, TemplateUnsupported,
+    TemplateRaised, SandboxBlocked, TemplateRuntime, RecursionLimit, MemoryLimit, InputInvalid, OutputTooLarge,
+    UnencodableText.
+    """
+    if engine not in ENGINES:
+        raise _option_error("engine", f"unknown engine {engine!r}; engines are {', '.join(ENGINES)}", "--engine")
+    call = TemplateCall(
+        template.text,
+        conversation.messages,
+        conversation.tools,
+        conversation.documents,
+        special_tokens,
+        conversation.kwargs,
+        clock,
+        add_generation_prompt,
+        continue_final_message,
+    )
+    text = _render_with(engine, call)
+    utf8 = _encode(text, max_chars)
+    traced, note = _trace_run(call, text)
+    if traced is None:
+        return _unknown(text, utf8, template, note)
+    return _assemble(text, utf8, template, call, traced)
+
+
+# --- the reference and its errors -------------------------------------------------------------------------------
+
+
+def _render_with(engine: str, call: TemplateCall) -> str:
+    if call.continue_final_message and call.add_generation_prompt:
+        raise InspectorError(
+            ErrorKind.ContinuationInvalid,
+            "continue_final_message and add_generation_prompt exclude each other",
+            stage="render",
+            where={"option": "--continue-final-message"},
+            remedy="pass --no-generation-prompt, or drop --continue-final-message",
+        )
+    try:
+        jinja2_engine.compile_reference(call.text)
+    except Exception as error:
+        raise _compile_error(error) from error
+    try:
+        return ENGINES[engine](call)
+    except InspectorError:
+        raise
+    except Exception as error:
+        raise _render_error(error, call) from error
+
+
+def _option_error(option: str, message: str, flag: str) -> InspectorError:
+    return InspectorError(
+        ErrorKind.OptionInvalid, message, stage="render", where={"option": flag}, remedy=f"choose another {option}"
+    )
+
+
+def _compile_error(error: Exception) -> InspectorError:
+    """Name what Jinja's parser and Python's compiler say about a template."""
+    line = getattr(error, "lineno", None)
+    if jinja2_engine.is_syntax_error(error):
+        where = {"line": line} if line else {}
+        message = getattr(error, "message", None) or str(error)
+        remedy = f"correct the template at line {line}" if line else "correct the template"
+        return InspectorError(ErrorKind.TemplateSyntax, message, stage="template", where=where, remedy=remedy)
+    if isinstance(error, (RecursionError, SyntaxError, MemoryError)):
+        return InspectorError(
+            ErrorKind.TemplateTooComplex,
+            f"the template nests deeper than the compiler can go ({type(error).__name__}: {_first_line(error)})",
+            stage="template",
+            remedy="split nested blocks, parentheses or long expression chains into {% set %} steps",
+        )
+    return InspectorError(
+        ErrorKind.TemplateSyntax,
+        f"{type(error).__name__}: {_first_line(error)}",
+        stage="template",
+        remedy="correct the template",
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _render_error(error: Exception, call: TemplateCall) -> InspectorError:
+    """Name an error of the library, of the template, or of the sandbox, with the template line and the message."""
+    frames = list(_frames(error.__traceback__))
+    if frames[-1][0].f_code.co_name == "render_jinja_template":
+        return _library_error(error, call)
+    kind, remedy = _kind_of(error, call)
+    where: dict[str, Any] = {}
+    lines = [line for frame, line in frames if frame.f_code.co_filename == "<template>"]
+    if lines:
+        where["line"] = lines[-1]
+    index = _message_index(frames)
+    if index is not None:
+        where["path"] = f"messages[{index}]"
+    if kind is ErrorKind.TemplateRuntime:
+        where["exception"] = type(error).__name__
+    message = str(error) or type(error).__name__
+    return InspectorError(kind, message, stage="render", where=where, remedy=remedy)
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[Any, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _kind_of(error: Exception, call: TemplateCall) -> tuple[ErrorKind, str]:
+    if isinstance(error, RecursionError):
+        return ErrorKind.RecursionLimit, "end the recursion of the macro or of the recursive loop"
+    if isinstance(error, MemoryError):
+        return ErrorKind.MemoryLimit, "make the text that the template builds smaller"
+    if jinja2_engine.is_security_error(error):
+        return ErrorKind.SandboxBlocked, "remove that access from the template: the sandbox forbids it"
+    if jinja2_engine.is_raised_by_template(error):
+        return ErrorKind.TemplateRaised, "change the messages, tools or arguments as the template's own message asks"
+    if jinja2_engine.needs_loader(error, call.text):
+        return ErrorKind.TemplateUnsupported, "paste the other template's text in place of include, import or extends"
+    return ErrorKind.TemplateRuntime, "give the field that the template reads, or correct the template at that line"
+
+
+def _library_error(error: Exception, call: TemplateCall) -> InspectorError:
+    """Name what transformers itself refuses: continuations, and messages or documents that are no objects."""
+    if call.continue_final_message:
+        # The library's message ends with the whole rendered chat; the first sentence is the reason.
+        reason = str(error).split("Final message to continue:")[0]
+        return InspectorError(
+            ErrorKind.ContinuationInvalid,
+            reason,
+            stage="render",
+            where={"option": "--continue-final-message"},
+            remedy="end the conversation with a message whose text the template prints unchanged",
+        )
+    return InspectorError(
+        ErrorKind.InputInvalid,
+        str(error),
+        stage="render",
+        remedy="give messages, tools and documents as lists of objects",
+    )
+
+
+def _message_index(frames: list[tuple[Any, int]]) -> int | None:
+    """Give the message that the template was at: one of the rendered messages, held by a variable of its frames.
+
+    Jinja rebuilds its frames with the template's variables; a finished loop's variable is gone from them.
+    """
+    chats = [frame.f_locals["chat"] for frame, _ in frames if frame.f_code.co_name == "render_jinja_template"]
+    if not chats:
+        return None
+    places = {id(message): index for index, message in enumerate(chats[0])}
+    for frame, _ in reversed(frames):
+        if frame.f_code.co_filename != "<template>":
+            continue
+        loop = frame.f_locals.get("loop")
+        current = places.get(id(getattr(loop, "_current", None)))
+        if current is not None:
+            return current
+        held = {places[id(value)] for value in frame.f_locals.values() if id(value) in places}
+        named = frame.f_locals.get("message")
+        if id(named) in places:
+            return places[id(named)]
+        if len(held) == 1:
+            return held.pop()
+    return None
+
+
+def _encode(text: str, max_chars: int | None) -> bytes:
+    if max_chars is not None and len(text) > max_chars:
+        raise InspectorError(
+            ErrorKind.OutputTooLarge,
+            f"the rendered text has {len(text)} characters; the limit is {max_chars}",
+            stage="render",
+            where={"chars": len(text)},
+            remedy="shorten the messages, or raise the limit",
+        )
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InspectorError(
+            ErrorKind.UnencodableText,
+            f"character {error.start} of the rendered text is U+{ord(text[error.start]):04X}, a lone surrogate: it has no UTF-8 form",
+            stage="render",
+            where={"char": error.start},
+            remedy="remove the lone surrogate from the template or the field that holds it",
+        ) from None
+
+
+# --- the traced run beside it -----------------------------------------------------------------------------------
+
+
+def _trace_run(call: TemplateCall, text: str) -> tuple[TracedRender | None, str]:
+    """Give the traced run if its text equals the reference's, else None and why."""
+    try:
+        traced = jinja2_engine.render_traced(call)
+    except Exception as error:
+        return None, f"the traced run failed where the reference did not: {type(error).__name__}: {_first_line(error)}"
+    if traced.text == text:
+        return traced, ""
+    place = next((i for i, (a, b) in enumerate(zip(traced.text, text)) if a != b), min(len(traced.text), len(text)))
+    return None, f"the traced run differs from the reference from character {place} on"
+
+
+def _unknown(text: str, utf8: bytes, template: Template, note: str) -> Rendered:
+    rows = 1 if utf8 else 0
+    segments = Segments(
+        start=np.zeros(rows, np.int64),
+        end=np.full(rows, len(utf8), np.int64),
+        kind=np.full(rows, SegmentKind.UNKNOWN, np.uint8),
+        line=np.zeros(rows, np.int32),
+        path=np.full(rows, -1, np.int32),
+        field_start=np.full(rows, -1, np.int64),
+        paths=(),
+    )
+    digest = hashlib.sha256(utf8).hexdigest()
+    return Rendered("bytes", text, utf8, digest, template.id, template.digest, segments, "unknown", note)
+
+
+def _assemble(text: str, utf8: bytes, template: Template, call: TemplateCall, traced: TracedRender) -> Rendered:
+    columns = _Columns(traced.text, utf8)
+    prompt_start = _prompt_start(text, columns, call, traced)
+    segments = columns.segments(prompt_start)
+    if any(run[3] & IN_GENERATION for run in traced.text._runs):
+        spans, source = columns.generation_spans(), "generation"
+    else:
+        spans, source = _assistant_spans(segments, utf8, call), "provenance"
+    return Rendered(
+        kind="bytes",
+        text=text,
+        utf8=utf8,
+        sha256=hashlib.sha256(utf8).hexdigest(),
+        template_id=template.id,
+        template_digest=template.digest,
+        segments=segments,
+        assistant_spans=spans,
+        assistant_from=source if spans else None,
+        generation_prompt=None if prompt_start is None else (prompt_start, len(utf8)),
+        warnings=traced.warnings,
+    )
+
+
+class _Columns:
+    """The runs of a traced text as arrays in bytes, before neighbours are merged into segments."""
+
+    def __init__(self, text: Traced, utf8: bytes) -> None:
+        runs = text._runs
+        count = len(runs)
+        chars, origins, offsets, tags = zip(*runs) if runs else ((), (), (), ())
+        self.size = len(utf8)
+        self._origins = origins
+        ends = np.cumsum(np.fromiter(chars, np.int64, count))
+        self.char_ends = ends
+        self._byte_of = None if len(utf8) == len(text) else _byte_offsets(text)
+        self.end = ends if self._byte_of is None else self._byte_of[ends]
+        self.start = np.concatenate((np.zeros(min(count, 1), np.int64), self.end[:-1]))
+        tag = np.fromiter(tags, np.int64, count)
+        self.line = (tag & LINE_MASK).astype(np.int32)
+        self.in_generation = (tag & IN_GENERATION) != 0
+        self._describe(origins, offsets, count)
+
+    def _describe(self, origins: tuple[Origin, ...], offsets: tuple[int, ...], count: int) -> None:
+        places: dict[str, int] = {"": -1}
+        rows: dict[int, tuple[int, int, bool]] = {}
+        field_bytes: dict[int, np.ndarray] = {}
+        kind, path, field_start = bytearray(count), [-1] * count, [-1] * count
+        for row, origin in enumerate(origins):
+            known = rows.get(id(origin))
+            if known is None:
+                place = places.setdefault(origin.path, len(places) - 1) if origin.path else -1
+                known = rows[id(origin)] = (int(origin.kind), place, origin.exact)
+            kind[row], path[row], exact = known
+            if exact:
+                offset = offsets[row]
+                if offset and not origin.text.isascii():
+                    table = field_bytes.get(id(origin))
+                    if table is None:
+                        table = field_bytes[id(origin)] = _byte_offsets(origin.text)
+                    offset = int(table[offset])
+                field_start[row] = offset
+        self.kind = np.frombuffer(kind, np.uint8).copy()
+        self.path = np.array(path, np.int32)
+        self.field_start = np.array(field_start, np.int64)
+        del places[""]
+        self.paths = tuple(places)
+
+    def byte_of(self, char: int) -> int:
+        """Give the byte offset of a character offset."""
+        return char if self._byte_of is None else int(self._byte_of[char])
+
+    def segments(self, boundary: int | None) -> Segments:
+        """Merge neighbours of one source and line, except across the byte `boundary`."""
+        if not len(self.start):
+            keep = np.zeros(0, bool)
+        else:
+            follows = np.where(
+                self.field_start[1:] < 0,
+                self.field_start[:-1] < 0,
+                self.field_start[:-1] + (self.end - self.start)[:-1] == self.field_start[1:],
+            )
+            follows &= (self.field_start[1:] < 0) == (self.field_start[:-1] < 0)
+            for column in (self.kind, self.path, self.line):
+                follows &= column[1:] == column[:-1]
+            if boundary is not None:
+                follows &= self.start[1:] != boundary
+            keep = np.concatenate(([True], ~follows))
+        start = self.start[keep]
+        return Segments(
+            start=start,
+            end=np.concatenate((start[1:], [self.size])).astype(np.int64) if len(start) else start,
+            kind=self.kind[keep],
+            line=self.line[keep],
+            path=self.path[keep],
+            field_start=self.field_start[keep],
+            paths=self.paths,
+        )
+
+    def generation_spans(self) -> tuple[tuple[int, int], ...]:
+        """Give the byte ranges put out inside `{% generation %}`."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], self.in_generation.astype(np.int8), [0]))))
+        return tuple((int(self.start[a]), int(self.end[b - 1])) for a, b in edges.reshape(-1, 2))
+
+
+def _byte_offsets(text: str) -> np.ndarray:
+    """Give the byte offset of every character and of the end. Shapes: int64[len(text) + 1]."""
+    points = np.frombuffer(str.encode(str.__str__(text), "utf-32-le", "surrogatepass"), np.uint32)
+    widths = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(widths)))
+
+
+# --- the generation prompt --------------------------------------------------------------------------------------
+
+
+def _prompt_start(text: str, columns: _Columns, call: TemplateCall, traced: TracedRender) -> int | None:
+    """Give the byte where what add_generation_prompt added begins; None if it added nothing."""
+    if not call.add_generation_prompt:
+        return None
+    if traced.prompt_known:
+        return None if traced.prompt_start is None else columns.byte_of(traced.prompt_start)
+    without = _without_prompt(call)
+    if without is None or without == text:
+        return None
+    shared = _common_prefix(text, without)
+    if shared == len(text):
+        return None
+    boundary = int(np.searchsorted(columns.char_ends, shared, side="right"))
+    return int(columns.start[boundary])
+
+
+def _without_prompt(call: TemplateCall) -> str | None:
+    try:
+        return jinja2_engine.reference(jinja2_engine.without_generation_prompt(call))
+    except Exception:
+        return None  # a template may insist on the flag; then nothing can be told apart
+
+
+def _common_prefix(a: str, b: str) -> int:
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # bisect: comparing slices is far faster than comparing characters
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+# --- the assistant's bytes, derived -----------------------------------------------------------------------------
+
+_MESSAGE_FIELD = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
+_BAR_LITERAL = re.compile(r"<[|｜][^<>\n]{1,60}[|｜]>")
+_TAG_LITERAL = re.compile(r"</?[A-Za-z_][\w.:-]{0,40}>")
+
+
+def _assistant_spans(segments: Segments, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
+    assistant = {i for i, m in enumerate(call.messages) if m.get("role") in ("assistant", "model")}
+    if not assistant:
+        return ()
+    owners = [_owner(path) for path in segments.paths]
+    best: dict[int, tuple[int, int, int]] = {}
+    for index, first, last in _turns(segments, owners):
+        if index in assistant:
+            start, end = int(segments.start[first]), int(segments.end[last])
+            if index not in best or end - start > best[index][1] - best[index][0]:
+                best[index] = (start, end, last)
+    literals = [
+        text for name, text in call.special_tokens.items() if isinstance(text, str) and text and name != "bos_token"
+    ]
+    spans = [(start, _with_terminator(segments, utf8, last, end, literals)) for start, end, last in best.values()]
+    return tuple(sorted(spans))
+
+
+def _owner(path: str) -> int | None:
+    """Give the message whose written field this is; None for roles and names, and for what is no message's."""
+    match = _MESSAGE_FIELD.match(path)
+    if match is None or match[2] in (".role", ".name"):
+        return None
+    return int(match[1])
+
+
+def _turns(segments: Segments, owners: list[int | None]) -> Iterator[tuple[int, int, int]]:
+    """Yield (message, first row, last row) of stretches in which only that message's fields are written."""
+    current, first, last = None, 0, 0
+    literal = (SegmentKind.TEMPLATE, SegmentKind.SPECIAL, SegmentKind.CLOCK)
+    for row, (kind, path) in enumerate(zip(segments.kind.tolist(), segments.path.tolist())):
+        owner = owners[path] if path >= 0 else None
+        if owner is None and (kind in literal or kind == SegmentKind.DERIVED):
+            continue
+        if owner is not None and owner == current:
+            last = row
+            continue
+        if current is not None:
+            yield current, first, last
+        current, first, last = owner, row, row
+    if current is not None:
+        yield current, first, last
+
+
+def _with_terminator(segments: Segments, utf8: bytes, last: int, end: int, literals: list[str]) -> int:
+    """Give the end of the turn terminator in the literal text after row `last`, or `end` where there is none."""
+    stop = last + 1
+    while stop < len(segments) and segments.kind[stop] in (SegmentKind.TEMPLATE, SegmentKind.SPECIAL):
+        stop += 1
+    after = utf8[end : int(segments.start[stop]) if stop < len(segments) else len(utf8)].decode("utf-8")
+    places = [place + len(text) for text in literals if (place := after.find(text)) >= 0]
+    bar = _BAR_LITERAL.search(after)
+    if bar is not None:
+        places.append(bar.end())
+    tag = _TAG_LITERAL.search(after)
+    if not places and tag is not None:
+        places.append(tag.end())
+    return end + len(after[: min(places)].encode("utf-8")) if places else end
