@@ -37,6 +37,13 @@ def sandbox() -> Sandbox:
         return _sandbox
 
 
+def use_sandbox(started: Sandbox) -> None:
+    """Make `started` this process's sandbox: the page starts one before it can afford to import this module."""
+    global _sandbox
+    with _lock:
+        _sandbox = started
+
+
 def model_worker() -> Backend:
     """Give this process's model worker (a process of its own, started on first use)."""
     global _worker

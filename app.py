@@ -1,0 +1,12 @@
+"""Build the Gradio app and launch it, nothing else."""
+
+from inspector.ui import serve
+
+serve.start()  # before Gradio: the sandbox warms up in its own process meanwhile
+
+from inspector.ui import layout  # noqa: E402
+
+demo = layout.build()
+
+if __name__ == "__main__":
+    demo.launch(**layout.launch_settings())

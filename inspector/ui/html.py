@@ -1,0 +1,57 @@
+"""The one component of the page, and the only module that hands markup, style and script to Gradio.
+
+The markup is static and holds no data: the component's value is one JSON string, and the script puts every text into
+the page as a text node. Nothing is interpolated into a template, because Gradio evaluates `${…}` in templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import gradio as gr
+
+from inspector.ui.views import VIEWS
+
+STATIC = Path(__file__).with_name("static")
+CORE_SCRIPTS = ("core", "pane", "grid", "flow", "views")
+LAST_SCRIPTS = ("heads", "bench")
+TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
+
+
+class Bench(gr.HTML):
+    """Both panes with their inputs.
+
+    `value` is the JSON string that `layout.start_value` makes; `server_functions` are what the script may call: each
+    takes one JSON value and gives one JSON string.
+    """
+
+    def __init__(self, value: str, server_functions: list[Callable[..., str]]) -> None:
+        super().__init__(
+            value=value,
+            html_template=static_text("bench.html"),
+            css_template=static_text("bench.css"),
+            js_on_load=script(),
+            apply_default_css=False,
+            padding=False,
+            elem_id="bench",
+            server_functions=server_functions,
+        )
+
+
+def static_text(name: str) -> str:
+    """Read markup or style.
+
+    Errors: ValueError if it holds anything that Gradio would evaluate.
+    """
+    text = (STATIC / name).read_text("utf-8")
+    found = [mark for mark in TEMPLATE_SYNTAX if mark in text]
+    if found:
+        raise ValueError(f"{name} holds {found}, which Gradio evaluates")
+    return text
+
+
+def script() -> str:
+    """Join the scripts: helpers, one file a view, then the controller that uses them."""
+    names = (*CORE_SCRIPTS, *(f"view_{view.id}" for view in VIEWS), *LAST_SCRIPTS)
+    return "\n".join((STATIC / f"{name}.js").read_text("utf-8") for name in names)

@@ -1,0 +1,116 @@
+"""The page: one component, its start value, and the settings Gradio is launched with. No event handler lives here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gradio as gr
+
+from inspector import presets
+from inspector.ui import serve
+from inspector.ui.html import Bench
+from inspector.ui.strings import STRINGS
+from inspector.ui.views import VIEWS
+
+PROFILES = ("transformers", "vllm", "openai")
+POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
+CONCURRENCY = 8
+
+# A tool result and an assistant turn with reasoning: the two revisions of QwQ's template part here.
+FIRST_MESSAGES = [
+    {"role": "system", "content": "You are a helpful assistant."},
+    {"role": "user", "content": "What is 17 × 23? 🧮"},
+    {"role": "assistant", "content": "<think>\n17 × 23 = 17 × 20 + 17 × 3 = 340 + 51\n</think>\n\n17 × 23 = 391."},
+    {"role": "user", "content": "再加 9 呢?"},
+]
+FIRST_PANES = (
+    {"tokenizer": "qwen3", "template": "qwq-32b@current"},
+    {"tokenizer": "qwen3", "template": "qwq-32b@16488a"},
+)
+PAGE_CSS = """
+body, gradio-app { margin: 0; padding: 0; }
+.gradio-container { max-width: none !important; padding: 0 !important; }
+.gradio-container > .main, .gradio-container main { padding: 0 !important; max-width: none !important; gap: 0 !important; }
+#bench { padding: 0; border: 0; border-radius: 0; }
+"""
+
+
+def build() -> gr.Blocks:
+    """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
+    with gr.Blocks(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
+        Bench(value=start_value(), server_functions=[serve.view, serve.logits, serve.record])
+    page.queue(default_concurrency_limit=CONCURRENCY, api_open=False)
+    return page
+
+
+def launch_settings() -> dict[str, Any]:
+    """Give the keyword arguments of `launch`: nothing stored in the browser, nothing fetched from outside."""
+    return {
+        "ssr_mode": False,
+        "run_history": False,
+        "pwa": False,
+        "share": False,
+        "footer_links": [],
+        "css": PAGE_CSS,
+        "show_error": False,
+    }
+
+
+def start_value() -> str:
+    """Give the component's value: strings, catalogue, choices and the first conversation, as one JSON string."""
+    fields = {
+        "messages": json.dumps(FIRST_MESSAGES, ensure_ascii=False, indent=2),
+        "tools": "",
+        "documents": "",
+        "arguments": "",
+        "model": serve.DEFAULT_MODEL,
+    }
+    value = {
+        "strings": STRINGS,
+        "views": [{"id": view.id} for view in VIEWS],
+        "profile": PROFILES,
+        "policy": POLICIES,
+        "presets": choices(),
+        "defaults": {"fields": fields, "panes": FIRST_PANES},
+        "empty": EMPTY_PANE,
+    }
+    return json.dumps(value, ensure_ascii=False)
+
+
+def choices() -> dict[str, list[dict[str, str]]]:
+    """List the catalogue for the two dropdowns; a template with several revisions once for each."""
+    tokenizers = [{"id": preset.id, "title": preset.id} for preset in presets.tokenizers().values()]
+    templates = [
+        {"ref": ref, "title": ref}
+        for preset in presets.templates().values()
+        for ref in _refs(preset.id, [entry.revision for entry in preset.revisions])
+    ]
+    return {"tokenizers": tokenizers, "templates": templates}
+
+
+def _refs(preset: str, revisions: list[str]) -> list[str]:
+    return [f"{preset}@{revision}" for revision in revisions] if len(revisions) > 1 else [preset]
+
+
+# What a pane shows before its first answer, in the shape of payload.pane.
+EMPTY_PANE: dict[str, Any] = {
+    "text": "",
+    "ids": "",
+    "length": "",
+    "long": [],
+    "jump": [],
+    "flags": {"start": [], "value": []},
+    "segment": {"start": [], "value": []},
+    "segments": {"start": "", "end": "", "kind": "", "line": "", "path": "", "field": ""},
+    "vocab": {"ids": "", "pieces": [], "bytes": {}},
+    "cuts": "AAAAAAAAAAA=",
+    "info": {
+        "paths": [],
+        "counts": {"tokens": 0, "special": 0, "added": 0, "from_content": 0},
+        "warnings": [],
+        "budget": None,
+        "tensors": [],
+        "template": None,
+    },
+}

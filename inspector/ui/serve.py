@@ -1,0 +1,200 @@
+"""What the page's script may call. Artifacts are found here; everything that a visitor wrote goes to a sandbox child.
+
+Each function takes the JSON value that the script sends and gives a JSON string. Errors are values of that string,
+never exceptions: Gradio would hide their text.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import threading
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sandbox import Sandbox
+
+PANES = 2
+TOP_K = 20
+DEFAULT_MODEL = "smollm2"
+_SESSION = re.compile(r"[0-9a-f]{32}")
+_FIELDS = ("messages", "tools", "documents", "arguments")
+
+_sandbox: Sandbox | None = None
+
+
+def start() -> None:
+    """Start the sandbox, and import in the background what requests need: neither may delay the first answer of HTTP."""
+    global _sandbox
+    _sandbox = Sandbox.start()
+    threading.Thread(target=_service, daemon=True).start()
+
+
+def _service() -> Any:
+    """Import the service late (it costs half a second), with this process's sandbox in it."""
+    from inspector import service
+
+    if _sandbox is not None:
+        service.use_sandbox(_sandbox)
+    return service
+
+
+def view(request: Any) -> str:
+    """Inspect both panes and compare them; the answer is `payload.build`'s."""
+    from inspector.ui import payload
+
+    try:
+        session, jobs, errors = _prepared(request, shared_clock=True)
+        if not any(jobs):
+            return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
+        return _call("view", (jobs, errors), session)
+    except InspectorError as error:
+        return payload.dumps(payload.build([None] * PANES, None, [payload.pane_error(error, None)])).decode()
+
+
+def record(request: Any) -> str:
+    """Give the record of each pane as text: `{"records": [text, text]}`."""
+    from inspector.ui import payload
+
+    try:
+        session, jobs, errors = _prepared(request, shared_clock=False)
+        if not errors:
+            return _call("record", jobs, session)
+        texts = ["\n".join(error["text"] for error in errors if error["pane"] in (q, None)) for q in range(PANES)]
+    except InspectorError as error:
+        texts = [payload.error_text(error)] * PANES
+    return payload.dumps({"records": texts}).decode()
+
+
+def logits(request: Any) -> str:
+    """Give the next-token top-k of each pane: `{"panes": [logits of inspection/1 | {"error"}]}`."""
+    from inspector.ui import payload
+    from inspector.ui.views import logits as logits_view
+
+    panes = [_pane_logits(request, q) for q in range(PANES)]
+    return payload.dumps(logits_view.answer(panes)).decode()
+
+
+def _pane_logits(request: Any, q: int) -> dict[str, Any]:
+    from inspector.ui import payload
+
+    try:
+        session, fields, panes = _checked(request)
+        model = str(request.get("model") or DEFAULT_MODEL)
+        result = _service().inspect(_fields(fields), _options(panes[q], None), model=model, top_k=TOP_K, session=session)
+        if result["error"]:
+            raise InspectorError.from_dict(result["error"])
+    except InspectorError as error:
+        return {"error": payload.pane_error(error, q)}
+    return result["logits"]
+
+
+def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Any], list[dict[str, Any]]]:
+    """Find the artifacts of every pane: the session, a job or None a pane, and the errors of those that have none."""
+    from inspector.ui import payload
+
+    session, fields, panes = _checked(request)
+    now = datetime.now().astimezone() if shared_clock else None
+    jobs: list[Any] = []
+    errors: list[dict[str, Any]] = []
+    for q, pane in enumerate(panes):
+        try:
+            jobs.append(_job(fields, pane, now))
+        except InspectorError as error:
+            jobs.append(None)
+            errors.append(payload.pane_error(error, q, _source_place(error, pane)))
+    return session, jobs, errors
+
+
+def _job(fields: dict[str, str], pane: dict[str, Any], now: datetime | None) -> Any:
+    from inspector.pipeline import prepare
+
+    return prepare(_fields(fields), _options(pane, now))
+
+
+def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
+    """Say which of a pane's two references an artifact error is about: the tokenizer is resolved first."""
+    if error.stage != "source":
+        return None
+    from inspector.sources import resolve_tokenizer
+
+    try:
+        resolve_tokenizer(pane["tokenizer"])
+    except InspectorError:
+        return "tokenizer"
+    return "template"
+
+
+def _call(job: str, value: Any, session: str) -> str:
+    return _service().sandbox().call(job, pickle.dumps(value), session=f"page-{session}").decode("utf-8")
+
+
+def _checked(request: Any) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
+    """Check the shape of what came over the wire; a page of ours never fails here.
+
+    Errors: OptionInvalid.
+    """
+    try:
+        session, fields, panes = request["session"], request["fields"], request["panes"]
+        sound = (
+            _SESSION.fullmatch(session) is not None
+            and _texts(fields, _FIELDS)
+            and len(panes) == PANES
+            and all(_texts(pane, ("tokenizer", "template", "profile", "policy", "clock")) for pane in panes)
+        )
+    except (TypeError, KeyError, AttributeError):
+        sound = False
+    if not sound:
+        raise InspectorError(ErrorKind.OptionInvalid, "the page sent a malformed request", stage="options", remedy="reload the page")
+    return session, {name: fields[name] for name in _FIELDS}, panes
+
+
+def _texts(value: dict[str, Any], names: Iterable[str]) -> bool:
+    return all(isinstance(value[name], str) for name in names)
+
+
+def _fields(fields: dict[str, str]) -> Any:
+    from inspector.pipeline import Fields
+
+    return Fields(**fields)
+
+
+def _options(pane: dict[str, Any], now: datetime | None) -> Any:
+    """Read a pane's options.
+
+    Errors: OptionInvalid naming the field.
+    """
+    from inspector.pipeline import make_options
+
+    text = pane.get("template_text")
+    return make_options(
+        tokenizer=pane["tokenizer"],
+        template=pane["template"] or None,
+        template_text=text if isinstance(text, str) else None,
+        add_generation_prompt=bool(pane.get("add_generation_prompt", True)),
+        clock=pane["clock"] or now,
+        profile=pane["profile"],
+        policy=pane["policy"],
+        context_window=whole_number("context_window", pane.get("context_window")),
+        max_new_tokens=whole_number("max_new_tokens", pane.get("max_new_tokens")) or 0,
+    )
+
+
+def whole_number(option: str, text: Any) -> int | None:
+    """Read a whole number as typed; None when the field is empty.
+
+    Errors: OptionInvalid.
+
+    >>> whole_number("context_window", "4_096"), whole_number("context_window", "")
+    (4096, None)
+    """
+    written = str(text or "").strip()
+    if not written:
+        return None
+    if not re.fullmatch(r"[0-9][0-9_, ]{0,18}", written):
+        from inspector.ui.payload import option_error
+
+        raise option_error(option, f"{written[:40]!r} is not a whole number", "write digits, or leave the field empty")
+    return int(re.sub("[_, ]", "", written))

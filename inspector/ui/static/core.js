@@ -1,0 +1,83 @@
+// Small helpers: DOM through text nodes only, typed arrays from base64, visible forms of invisible characters.
+// Nothing here knows of panes or views.
+
+const el = (tag, cls, text) => {
+  const node = document.createElement(tag);
+  if (cls) node.className = cls;
+  if (text !== undefined) node.textContent = text;
+  return node;
+};
+
+const rawBytes = (base64) => {
+  const text = atob(base64), out = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) out[i] = text.charCodeAt(i);
+  return out;
+};
+const u32 = (base64) => new Uint32Array(rawBytes(base64).buffer);
+const i32 = (base64) => new Int32Array(rawBytes(base64).buffer);
+
+// Run-length columns: value[k] holds from start[k] up to start[k + 1].
+const expand = (runs, length, Kind) => {
+  const out = new Kind(length);
+  runs.start.forEach((start, k) => out.fill(runs.value[k], start, k + 1 < runs.start.length ? runs.start[k + 1] : length));
+  return out;
+};
+
+// Largest index whose value is <= x; `values` ascending, values[0] <= x.
+const lastAtMost = (values, x, count) => {
+  let low = 0, high = count - 1;
+  while (low < high) { const mid = (low + high + 1) >> 1; if (values[mid] <= x) low = mid; else high = mid - 1; }
+  return low;
+};
+
+const utf8 = new TextEncoder(), fromUtf8 = new TextDecoder('utf-8', { ignoreBOM: true });
+const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join(' ');
+const codePoint = (c) => c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
+
+// Characters that would be invisible, would change the order of their neighbours, or would pass for one of our marks.
+const HIDDEN = /[\u0000-\u001f\u007f-\u00a0\u00ad\u00b7\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
+const HIDDEN_OR_SPACE = new RegExp('[ ]|' + HIDDEN.source, 'gu');
+const glyph = (c) => {
+  const n = c.codePointAt(0);
+  if (c === ' ') return '\u00b7';
+  if (c === '\n') return '\u23ce';
+  if (c === '\t') return '\u21e5';
+  if (n < 0x20) return String.fromCharCode(0x2400 + n);
+  if (n === 0x7f) return '\u2421';
+  return '\u2039' + codePoint(c) + '\u203a';
+};
+// A combining mark at the start would attach itself to the neighbour: give it a ring to sit on.
+const onRing = (text) => (/^\p{M}/u.test(text) ? '\u25cc' + text : text);
+const show = (text) => onRing(text.replace(HIDDEN_OR_SPACE, glyph));
+const showButSpaces = (text) => onRing(text.replace(HIDDEN, glyph));
+const isPlain = (bytes, from, to) => {
+  for (let i = from; i < to; i++) if (bytes[i] > 0x7e || bytes[i] < 0x20) return false;
+  return true;
+};
+
+// Widths in columns of the monospace grid; a wide or odd glyph takes as many whole columns as it needs.
+const measure = { context: document.createElement('canvas').getContext('2d'), column: 8, cache: new Map() };
+const calibrate = (node) => {
+  const style = getComputedStyle(node), font = style.fontSize + ' ' + style.fontFamily;
+  if (measure.font === font) return;
+  measure.font = measure.context.font = font;
+  measure.column = measure.context.measureText('M'.repeat(100)).width / 100;
+  measure.cache.clear();
+};
+const columns = (text) => {
+  if (!/[^\x20-\x7e\u00b7]/.test(text)) return text.length;
+  let width = measure.cache.get(text);
+  if (width === undefined) {
+    width = Math.max(1, Math.ceil(measure.context.measureText(text).width / measure.column - 0.05));
+    if (measure.cache.size > 50000) measure.cache.clear();
+    measure.cache.set(text, width);
+  }
+  return width;
+};
+
+let strings = {}, language = 'en';
+const t = (key, values) => {
+  const text = (strings[language] || {})[key] ?? key;
+  return values ? text.replace(/\{(\w+)\}/g, (all, name) => (name in values ? String(values[name]) : all)) : text;
+};
+const number = (n) => n.toLocaleString(language === 'zh' ? 'zh-CN' : 'en-US');

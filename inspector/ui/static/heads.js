@@ -1,0 +1,81 @@
+// The controls of one pane: tokenizer, template (preset, the tokenizer's own, a reference, or pasted text), counts.
+
+const OWN = '', CUSTOM = '\u0000custom', PASTED = '\u0000pasted';
+
+class Head {
+  constructor(q, config, onInput) {
+    this.q = q; this.config = config; this.onInput = onInput;
+    this.node = el('section', 'ti-head ti-head' + q);
+    this.node.setAttribute('aria-label', 'AB'[q]);
+    const start = config.defaults.panes[q];
+    this.tokenizer = this.choice('tokenizer', config.presets.tokenizers.map((p) => [p.id, p.title || p.id]), start.tokenizer);
+    this.template = this.choice('template', [[OWN, 'template_own'], ...config.presets.templates.map((p) => [p.ref, p.title || p.ref]), [PASTED, 'template_pasted']], start.template);
+    this.paste = this.pasteBox();
+    this.template.err.before(this.paste.box);
+    this.counts = el('p', 'ti-counts');
+    this.notes = el('p', 'ti-warn'); this.notes.hidden = true;
+    this.node.append(el('b', 'ti-badge', 'AB'[q]), this.tokenizer.box, this.template.box, this.counts, this.notes);
+    this.localize();
+  }
+
+  choice(name, entries, value) {
+    const id = FLOW.uid + '-' + name + this.q, box = el('div', 'ti-field'), label = el('label'), select = el('select'), custom = el('input'), err = el('p', 'ti-err');
+    box.dataset.field = name; select.id = id; label.htmlFor = id; select.dataset.in = name + this.q; custom.dataset.in = name + '_ref' + this.q;
+    custom.type = 'text'; custom.hidden = true; custom.spellcheck = false; custom.autocomplete = 'off';
+    err.hidden = true; err.setAttribute('role', 'alert'); err.id = id + '-err'; select.setAttribute('aria-describedby', err.id); custom.setAttribute('aria-describedby', err.id);
+    for (const [key, text] of [...entries, [CUSTOM, 'custom_ref']]) { const option = el('option', '', text); option.value = key; option.dataset.key = text; select.append(option); }
+    select.value = value;
+    if (select.selectedIndex < 0) { select.value = CUSTOM; custom.value = value; custom.hidden = false; }
+    select.addEventListener('change', () => {
+      custom.hidden = select.value !== CUSTOM;
+      if (!custom.hidden) custom.focus();
+      if (select.value === PASTED) { this.paste.box.open = true; this.paste.area.focus(); }
+      this.onInput();
+    });
+    custom.addEventListener('input', this.onInput);
+    box.append(label, select, custom, err);
+    return { box, label, select, custom, err };
+  }
+
+  pasteBox() {
+    const box = el('details', 'ti-paste'), summary = el('summary'), area = el('textarea');
+    area.rows = 8; area.spellcheck = false; area.dataset.in = 'template_text' + this.q;
+    area.addEventListener('input', () => { this.template.select.value = area.value ? PASTED : this.template.select.value; this.template.custom.hidden = this.template.select.value !== CUSTOM; this.onInput(); });
+    box.append(summary, area);
+    return { box, summary, area };
+  }
+
+  localize() {
+    const name = 'AB'[this.q];
+    for (const kind of ['tokenizer', 'template']) {
+      this[kind].label.textContent = t(kind);
+      this[kind].select.setAttribute('aria-label', name + ' ' + t(kind));
+      this[kind].custom.setAttribute('aria-label', name + ' ' + t(kind + '_ref'));
+      this[kind].custom.placeholder = t(kind + '_ref_hint');
+      for (const option of this[kind].select.options) if (option.dataset.key in strings.en) option.textContent = t(option.dataset.key);
+    }
+    this.paste.summary.textContent = t('template_paste');
+    this.paste.area.setAttribute('aria-label', name + ' ' + t('template_text'));
+    this.paste.area.placeholder = t('template_text_hint');
+  }
+
+  read() {
+    const tokenizer = this.tokenizer.select.value === CUSTOM ? this.tokenizer.custom.value.trim() : this.tokenizer.select.value;
+    const choice = this.template.select.value;
+    return {
+      tokenizer,
+      template: choice === CUSTOM ? this.template.custom.value.trim() : choice === PASTED ? '' : choice,
+      template_text: choice === PASTED ? this.paste.area.value : null,
+    };
+  }
+
+  // Any of tokens, special, added, from content; `pane` may be a stale one.
+  showCounts(pane) {
+    const { counts } = pane, parts = [[t('count_tokens', { n: number(pane.n) }), ''], [t('count_special', { n: number(counts.special) }), ''], [t('count_added', { n: number(counts.added) }), '']];
+    parts.push([t('count_from_content', { n: number(counts.from_content) }) + (counts.from_content ? ' \u26a0' : ''), counts.from_content ? 'ti-hot' : '']);
+    this.counts.replaceChildren(...parts.map(([text, cls]) => el('span', cls, text)));
+    const warnings = pane.warnings || [];
+    this.notes.hidden = !warnings.length;
+    this.notes.textContent = warnings.join(' \u00b7 ');
+  }
+}

@@ -1,0 +1,10 @@
+// Shapes, types and the first and last values of what the model receives.
+
+const tensorLines = (pane) => pane.tensors.flatMap((tensor) => [
+  { parts: [['ti-key', tensor.name], ['', '  ' + tensor.dtype + '[' + tensor.shape.join(', ') + ']'], ['ti-dim', '  ' + tensor.note]] },
+  { cls: 'ti-indent', parts: [['', tensor.sample]] },
+  { parts: [['', ' ']] },
+]);
+
+
+VIEW_MODELS.tensors = { gutter: 12, model: (state, cols) => sideBySide(state, cols, tensorLines, { gutterWidth: 12 }) };

@@ -1,0 +1,6 @@
+// What every view's file shares. Each view_<id>.js puts one entry into VIEW_MODELS:
+// {model: (state, cols) => model of the grid} or {panel: (state, host, bench) => draws}; `flow`: its cells carry bytes.
+
+const VIEW_MODELS = {};
+const sideBySide = (state, cols, linesOf, extra) => linesModel(state.panes.map(linesOf), cols, extra);
+const noLines = (key) => [{ cls: 'ti-note', parts: [['', t(key)]] }];

@@ -1,0 +1,21 @@
+"""The views of the page, in the order of their tabs. A new view: one file here, its name in VIEWS, one static/view_<id>.js.
+
+A view is a pure function of an Inspection; it makes no HTML.
+"""
+
+from __future__ import annotations
+
+from inspector.ui.views import budget, logits, record, rendered, template, tensors, tokens
+from inspector.ui.views import bytes as bytes_view
+from inspector.ui.views.base import View
+
+VIEWS: tuple[View, ...] = (
+    tokens.VIEW,
+    bytes_view.VIEW,
+    rendered.VIEW,
+    budget.VIEW,
+    tensors.VIEW,
+    logits.VIEW,
+    template.VIEW,
+    record.VIEW,
+)
