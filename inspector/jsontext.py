@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
@@ -557,13 +558,12 @@ def _bracket(open_: str, parts: Iterable[str], close: str, indent: int | None) -
 
 def holds_spelled(value: Any) -> bool:
     """Tell whether a container holds a spelled number at any depth."""
-    stack = [value]
-    while stack:
-        container = stack.pop()
-        items = container.values() if isinstance(container, dict) else container
+    level = [value]
+    while level:  # level by level, so that the interpreter's own loops do the work
+        items = list(chain.from_iterable(x.values() if isinstance(x, dict) else x for x in level))
         kinds = set(map(type, items))
         if SpelledInt in kinds or SpelledFloat in kinds:
             return True
-        if any(issubclass(kind, _CONTAINERS) for kind in kinds):
-            stack.extend(item for item in items if isinstance(item, _CONTAINERS))
+        containers = {kind for kind in kinds if issubclass(kind, _CONTAINERS)}
+        level = [item for item in items if type(item) in containers] if containers else []
     return False

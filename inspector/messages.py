@@ -68,7 +68,7 @@ def canonicalize(
     if profile == "openai":
         check_openai(request)
     parts = {"tools": request.tools, "documents": request.documents, "chat_template_kwargs": kwargs}
-    for name, value in parts.items():
+    for name, value in {**parts, "messages": request.messages}.items():
         _note_numbers(value, name, changes)
     traced = {name: trace(value, name) for name, value in parts.items()}
     join = profile == "vllm" and template_text is not None and content_format(template_text) == "string"
@@ -120,7 +120,6 @@ def _refuse_reserved(name: str, kind: ErrorKind, where: dict[str, Any]) -> None:
 
 def _message(message: dict[str, Any], path: str, profile: str, join: bool, changes: list[Change]) -> dict[str, Any]:
     kept = message if profile == "openai" else _drop_nulls(message, path, changes)
-    _note_numbers(kept, path, changes)
     traced: dict[str, Any] = trace(kept, path)
     if profile == "vllm":
         _read_arguments(kept, traced, path, changes)
