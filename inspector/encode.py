@@ -270,16 +270,16 @@ def _id_flag_table(tokenizer: Tokenizer) -> np.ndarray:
     table = np.zeros(max(tokenizer.size, 1), dtype=np.uint32)
     for added in tokenizer.added_tokens:
         if added.id < len(table):
-            table[added.id] |= TokenFlag.SPECIAL if added.special else TokenFlag.ADDED
+            table[added.id] |= np.uint32(TokenFlag.SPECIAL if added.special else TokenFlag.ADDED)
     named = {"bos_token": TokenFlag.BOS, "eos_token": TokenFlag.EOS, "pad_token": TokenFlag.PAD,
              "mask_token": TokenFlag.MASK, "cls_token": TokenFlag.CLS, "sep_token": TokenFlag.SEP,
              "unk_token": TokenFlag.UNKNOWN}  # fmt: skip
     for name, flag in named.items():
         token_id = tokenizer.special_token_ids.get(name)
         if token_id is not None and token_id < len(table):
-            table[token_id] |= flag
+            table[token_id] |= np.uint32(flag)
     fallback = [token_id for token_id in range(len(table)) if tokenizer.is_byte_fallback(token_id)]
-    table[fallback] |= TokenFlag.BYTE_FALLBACK
+    table[fallback] |= np.uint32(TokenFlag.BYTE_FALLBACK)
     return table
 
 
@@ -344,7 +344,7 @@ def _look_alike_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray,
         first = int(np.searchsorted(raw.end, start, side="right"))
         last = int(np.searchsorted(raw.start, end, side="left"))
         if not control[first:last].any():
-            flags[first:last] |= TokenFlag.LOOK_ALIKE
+            flags[first:last] |= np.uint32(TokenFlag.LOOK_ALIKE)
     return flags
 
 

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from inspector.encode import FLAG_NAMES
 from inspector.errors import ErrorKind
 from inspector.pipeline import Inspection, inspect
-from inspector.render import reference_clock
+from tests.reference import reference_clock
 from inspector.sources import resolve_template, resolve_tokenizer
 from inspector.tokenizers import load_tokenizer
 from tests.conversations import CONVERSATIONS, conversation
@@ -34,7 +34,7 @@ def reference_tokenizer(preset: str, folder: Path) -> PreTrainedTokenizerFast:
     mine = load_tokenizer(artifact)
     if mine.reconstructed:  # there is no tokenizer.json to load: the same backend, transformers' own rendering and ids
         return PreTrainedTokenizerFast(
-            tokenizer_object=mine.backend, chat_template=mine.chat_templates["default"], **mine.special_tokens
+            tokenizer_object=mine._backend, chat_template=mine.chat_templates["default"], **mine.special_tokens
         )
     for entry in artifact.files:
         if entry.name.startswith("tokenizer"):
@@ -44,7 +44,9 @@ def reference_tokenizer(preset: str, folder: Path) -> PreTrainedTokenizerFast:
     return reference
 
 
-def apply(reference: PreTrainedTokenizerFast, request: dict[str, Any], text: str | None, prompt: bool) -> tuple[str, Any]:
+def apply(
+    reference: PreTrainedTokenizerFast, request: dict[str, Any], text: str | None, prompt: bool
+) -> tuple[str, Any]:
     """What transformers gives: text and ids, or the error's type and message."""
     given = {
         "tools": request.get("tools"),
@@ -56,7 +58,9 @@ def apply(reference: PreTrainedTokenizerFast, request: dict[str, Any], text: str
     with reference_clock(datetime.fromisoformat(CLOCK)):
         try:
             rendered = reference.apply_chat_template(request["messages"], tokenize=False, **given)
-            return rendered, reference.apply_chat_template(request["messages"], tokenize=True, return_dict=False, **given)
+            return rendered, reference.apply_chat_template(
+                request["messages"], tokenize=True, return_dict=False, **given
+            )
         except Exception as error:
             return type(error).__name__, None
 
@@ -128,7 +132,9 @@ def test_without_control_strings_the_safe_ids_are_the_ids(pair: tuple[str, Any])
     preset, _reference = pair
     for name in CONVERSATIONS:
         inspection = inspect(conversation(name), tokenizer=preset, clock=CLOCK)
-        if inspection.encoding is not None and not any("from_content" in t["flags"] for t in inspection.to_dict()["tokens"]):
+        if inspection.encoding is not None and not any(
+            "from_content" in t["flags"] for t in inspection.to_dict()["tokens"]
+        ):
             assert inspection.encoding.safe_input_ids.tolist() == inspection.encoding.input_ids.tolist(), (preset, name)
 
 
@@ -217,7 +223,9 @@ def test_a_failure_keeps_what_was_reached_before() -> None:
 
 def test_the_clock_is_recorded_and_reaches_the_template() -> None:
     text = "{{ strftime_now('%d %b %Y %H') }}{{ messages[0].content }}"
-    result = inspect([{"role": "user", "content": "x"}], template_text=text, clock="2026-01-31T23:30:00+09:00").to_dict()
+    result = inspect(
+        [{"role": "user", "content": "x"}], template_text=text, clock="2026-01-31T23:30:00+09:00"
+    ).to_dict()
     assert result["rendered"]["text"] == "31 Jan 2026 23x"
     assert result["rendered"]["segments"][0]["kind"] == "clock"
     assert result["options"]["clock"] == "2026-01-31T23:30:00+09:00" and result["options"]["clock_from"] == "given"
