@@ -394,7 +394,7 @@ class _Scan:
             )
         if (match[1] or match[2]) and float(digits) in (float("inf"), float("-inf")):
             self._fail(
-                pos, f"the number {_shorten(digits)} is too large: it would become infinite", "write it as a string"
+                pos, f"the number {shorten(digits)} is too large: it would become infinite", "write it as a string"
             )
         return end
 
@@ -473,8 +473,8 @@ class _Scan:
         line, column = line_and_column(self.text, first)
         self._fail(
             pos,
-            f"DuplicateKey: {self._path()} is given twice, first at line {line} column {column}",
-            f"keep one {_visible(json.dumps(key, ensure_ascii=False))} in this object",
+            f"DuplicateKey: {shorten(self._path())} is given twice, first at line {line} column {column}",
+            f"keep one {shorten(_visible(json.dumps(key, ensure_ascii=False)))} in this object",
             where={"first_line": line, "first_column": column},
         )
 
@@ -518,14 +518,15 @@ class _Scan:
         if pos >= len(self.text):
             return "the end of the text"
         word = _WORD.match(self.text, pos)
-        return _shorten(word[0]) if word else repr(self.text[pos])
+        return shorten(word[0]) if word else repr(self.text[pos])
 
     def _hint(self, pos: int, otherwise: str) -> str:
         return _SIGNS.get(self.text[pos : pos + 1], otherwise)
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:37]}… ({len(text)} characters)"
+def shorten(text: str) -> str:
+    """Cut a text to what fits into a one-line message."""
+    return text if len(text) <= 80 else f"{text[:77]}… ({len(text)} characters)"
 
 
 # --- printing --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
-from inspector.jsontext import child_path, holds_spelled, loads
+from inspector.jsontext import child_path, holds_spelled, loads, shorten
 from inspector.provenance import Origin, SegmentKind, Traced, TracedFloat, TracedInt, concat, derive, trace
 from inspector.request import Change, ChatRequest, SpelledFloat, SpelledInt
 
@@ -307,7 +307,11 @@ def check_openai(request: ChatRequest) -> None:
             _answer(message, path, pending)
             continue
         for call_id, call_path in pending.items():
-            raise _breach(call_path, f"the call {call_id!r} has no tool message before {path}", "add its tool message")
+            raise _breach(
+                call_path,
+                f"the call {shorten(repr(call_id))} has no tool message before {path}",
+                "add its tool message",
+            )
         pending = _check_calls(message, path)
     _check_openai_tools(request.tools or [])
 
@@ -321,7 +325,7 @@ def _breach(path: str, message: str, remedy: str) -> InspectorError:
 def _check_role_and_content(message: dict[str, Any], path: str) -> None:
     role, content = message["role"], message.get("content")
     if role not in OPENAI_ROLES:
-        raise _breach(f"{path}.role", f"unknown role {role!r}", f"use one of {', '.join(OPENAI_ROLES)}")
+        raise _breach(f"{path}.role", f"unknown role {shorten(repr(role))}", f"use one of {', '.join(OPENAI_ROLES)}")
     if content is None and role not in ("assistant", "function"):
         raise _breach(f"{path}.content", f"a {role} message needs content", "write a string or an array of parts")
     instead = ("tool_calls", "function_call", "refusal", "audio")
@@ -336,7 +340,7 @@ def _check_role_and_content(message: dict[str, Any], path: str) -> None:
 def _check_part(part: Any, path: str) -> None:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind not in OPENAI_PARTS:
-        raise _breach(path, f"unknown part type {kind!r}", f"use one of {', '.join(OPENAI_PARTS)}")
+        raise _breach(path, f"unknown part type {shorten(repr(kind))}", f"use one of {', '.join(OPENAI_PARTS)}")
     if kind != "input_audio" and kind not in part:
         raise _breach(child_path(path, kind), f"a {kind} part needs the field {kind}", f"add {kind}")
     if kind == "input_audio" and not isinstance(part.get(kind), dict):
@@ -358,7 +362,9 @@ def _check_calls(message: dict[str, Any], path: str) -> dict[str, str]:
         place = f"{path}.tool_calls[{index}]"
         _check_call(call, place)
         if call["id"] in ids:
-            raise _breach(f"{place}.id", f"the id {call['id']!r} is used twice", "give each call its own id")
+            raise _breach(
+                f"{place}.id", f"the id {shorten(repr(call['id']))} is used twice", "give each call its own id"
+            )
         ids[call["id"]] = place
     return ids
 
@@ -367,7 +373,7 @@ def _check_call(call: dict[str, Any], path: str) -> None:
     if not call.get("id"):
         raise _breach(f"{path}.id", "a tool call needs an id", "add id")
     if call.get("type") != "function":
-        raise _breach(f"{path}.type", f"the type is {call.get('type')!r}", 'write "type": "function"')
+        raise _breach(f"{path}.type", f"the type is {shorten(repr(call.get('type')))}", 'write "type": "function"')
     function = call.get("function") or {}
     if not function.get("name"):
         raise _breach(f"{path}.function.name", "a tool call needs a function name", "add name")
@@ -390,7 +396,7 @@ def _answer(message: dict[str, Any], path: str, pending: dict[str, str]) -> None
     if not call_id:
         raise _breach(f"{path}.tool_call_id", "a tool message needs a tool_call_id", "add the id of its call")
     if call_id not in pending:
-        message_ = f"no open call of the assistant turn before it has the id {call_id!r}"
+        message_ = f"no open call of the assistant turn before it has the id {shorten(repr(call_id))}"
         raise _breach(f"{path}.tool_call_id", message_, "copy the id of the call that it answers")
     del pending[call_id]
 
@@ -399,6 +405,6 @@ def _check_openai_tools(tools: list[Any]) -> None:
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         if tool.get("type") != "function":
-            raise _breach(f"{path}.type", f"the type is {tool.get('type')!r}", 'write "type": "function"')
+            raise _breach(f"{path}.type", f"the type is {shorten(repr(tool.get('type')))}", 'write "type": "function"')
         if not (tool.get("function") or {}).get("name"):
             raise _breach(f"{path}.function.name", "a tool needs a function name", "add name")

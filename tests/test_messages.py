@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import transformers.tokenization_utils_base as base
 from conversations import CONVERSATIONS, conversation
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -198,6 +198,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(json_values, st.sampled_from([True, False]), st.sampled_from([None, 2]))
 def test_argument_text_reads_as_json_does_and_unescaped_characters_keep_their_place(
     value: Any, ascii_only: bool, indent: int | None
@@ -329,6 +330,7 @@ fields = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(
     st.lists(fields, min_size=1, max_size=3),
     st.one_of(st.none(), st.lists(json_values, max_size=2)),

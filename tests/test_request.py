@@ -72,6 +72,7 @@ values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(values)
 def test_reading_what_was_printed_gives_the_same_values_order_and_spelling(value: Any) -> None:
     text = dump_request(value)
@@ -82,12 +83,14 @@ def test_reading_what_was_printed_gives_the_same_values_order_and_spelling(value
     assert spelled(loads(dump_request(value, indent=2))) == spelled(again)
 
 
+@settings(deadline=None)
 @given(values)
 def test_printing_agrees_with_python_where_no_number_is_spelled(value: Any) -> None:
     plain = json.loads(json.dumps(value))
     assert dump_request(plain) == json.dumps(plain, ensure_ascii=False)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(texts, values, max_size=4))
 def test_extra_fields_and_key_order_of_an_object_request_survive(extra: dict[str, Any]) -> None:
     body = {**extra, "messages": [{"role": "user", "content": "x", "extra": extra}]}
@@ -119,7 +122,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from(BASES),
     st.lists(
@@ -139,6 +142,7 @@ def test_mutated_requests_are_parsed_or_refused_with_a_typed_error(
         assert "byte" in error.where or {"path", "line", "column"} <= error.where.keys(), error.to_dict()
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 10**6), texts), min_size=1, max_size=5))
 def test_a_path_splits_into_the_steps_it_was_made_of(steps: list[str | int]) -> None:
     path = "messages"
