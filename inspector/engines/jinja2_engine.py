@@ -171,7 +171,8 @@ class _TracedCode(CodeGenerator):
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         self._literals: list[str] = []
-        self._unprinted = set(map(id, _unprinted_constants(node)))
+        # The nodes are kept beside their ids: an id alone can come back for another node.
+        self._unprinted = {id(constant): constant for constant in _unprinted_constants(node)}
         self._prompt_block = prompt_block(node)
         self.environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
         self.environment.prompt_tail = _text_after(node, self._prompt_block)
