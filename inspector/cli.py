@@ -101,9 +101,9 @@ def inspect_command(
     if as_json:
         _print_json(result)
     elif result["rendered"] is not None:
-        from inspector.terminal import print_inspection
+        from inspector.terminal import console, print_inspection
 
-        print_inspection(result, Console())
+        print_inspection(result, console())
     _finish(result["error"])
 
 
@@ -144,9 +144,9 @@ def compare_command(
     if as_json:
         _print_json(result)
     else:
-        from inspector.terminal import print_comparison
+        from inspector.terminal import console, print_comparison
 
-        print_comparison(result, Console())
+        print_comparison(result, console())
     for side in ("a", "b"):
         _finish(result[side]["error"], side=side.upper())
     if not (result["equal"]["bytes"] and result["equal"]["ids"]):
@@ -162,9 +162,9 @@ def presets(as_json: JsonOpt = False) -> None:
     if as_json:
         _print_json(listing)
         return
-    from inspector.terminal import print_presets
+    from inspector.terminal import console, print_presets
 
-    print_presets(listing, Console())
+    print_presets(listing, console())
 
 
 @app.command(epilog="Example: python -m inspector count chat.json --openai-model gpt-4o-mini")

@@ -5,18 +5,24 @@ Foreign text is shown with control characters made visible, so that it cannot st
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 from typing import Any
 
 from rich.console import Console
 from rich.style import Style
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 TWO_TONE = (Style(bgcolor="#bcd8ff", color="#111111"), Style(bgcolor="#fff0c9", color="#111111"))
 CONTROL = Style(bgcolor="#2f3b52", color="#ffffff", underline=True)
 INJECTED = Style(bgcolor="#b3261e", color="#ffffff", bold=True)
 MAX_ROWS = 200
+
+
+def console() -> Console:
+    """Give a console for stdout; where it is no terminal, lines are wide enough for the tables."""
+    return Console() if sys.stdout.isatty() else Console(width=180)
 
 
 def visible(text: str) -> str:
@@ -89,23 +95,23 @@ def coloured_tokens(result: dict[str, Any]) -> Text:
     """Give the rendered bytes, token by token, in two alternating tones; control tokens inverse, injected ones red."""
     text = Text()
     utf8 = result["rendered"]["text"].encode()
-    covered = 0
+    covered, pending = 0, b""
     for index, token in enumerate(result["tokens"] or []):
-        flags = token["flags"]
-        style = (
-            INJECTED
-            if "from_content" in flags
-            else CONTROL
-            if {"special", "added"} & set(flags)
-            else TWO_TONE[index % 2]
-        )
-        chunk = utf8[max(covered, token["start"]) : token["end"]]
+        pending += utf8[max(covered, token["start"]) : token["end"]]
         covered = max(covered, token["end"])
-        shown = visible(chunk.decode("utf-8")) if _whole(chunk) else "".join(f"\\x{byte:02x}" for byte in chunk)
-        text.append(shown, style)
-        if b"\n" in chunk:
+        if not _whole(pending):
+            continue  # a character split over tokens is shown once, with its last token
+        text.append(visible(pending.decode("utf-8")), _style(index, token["flags"]))
+        if b"\n" in pending:
             text.append("\n")
+        pending = b""
     return text
+
+
+def _style(index: int, flags: list[str]) -> Style:
+    if "from_content" in flags:
+        return INJECTED
+    return CONTROL if {"special", "added"} & set(flags) else TWO_TONE[index % 2]
 
 
 def _whole(chunk: bytes) -> bool:
@@ -129,7 +135,7 @@ def _print_head(result: dict[str, Any], console: Console) -> None:
 
 
 def _print_tokens(tokens: list[dict[str, Any]], console: Console) -> None:
-    table = Table("#", "id", "piece", "bytes", "origin", "line", "flags")
+    table = Table("#", "id", "piece", "bytes", "origin", "line", Column("flags", overflow="fold"))
     for index, token in enumerate(tokens[:MAX_ROWS]):
         origin = token["path"] or token["kind"] or "inserted"
         cells = (

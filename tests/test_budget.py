@@ -15,7 +15,9 @@ SYSTEM = {"role": "system", "content": "Be brief."}
 CALL = {
     "role": "assistant",
     "content": "",
-    "tool_calls": [{"id": "abcdefghi", "type": "function", "function": {"name": "tide", "arguments": {"port": "Brest"}}}],
+    "tool_calls": [
+        {"id": "abcdefghi", "type": "function", "function": {"name": "tide", "arguments": {"port": "Brest"}}}
+    ],
 }
 RESULT = {"role": "tool", "tool_call_id": "abcdefghi", "name": "tide", "content": "3.2 metres"}
 
@@ -45,7 +47,10 @@ def test_a_tool_call_and_its_results_are_one_unit_also_when_parallel_or_out_of_o
 
 
 def test_a_result_without_an_id_belongs_to_the_call_before_it_and_an_orphan_stands_alone() -> None:
-    assert message_units([{"role": "tool"}, {"role": "assistant", "tool_calls": [{}]}, {"role": "tool"}]) == [(0,), (1, 2)]
+    assert message_units([{"role": "tool"}, {"role": "assistant", "tool_calls": [{}]}, {"role": "tool"}]) == [
+        (0,),
+        (1, 2),
+    ]
 
 
 def test_required_are_the_leading_instructions_and_everything_from_the_last_user_message() -> None:
@@ -143,7 +148,12 @@ def test_reject_refuses_what_does_not_fit_and_takes_what_does() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "option"),
-    [((0,), "context_window"), ((10, 10), "max_new_tokens"), ((10, -1), "max_new_tokens"), ((10, 0, "newest"), "policy")],
+    [
+        ((0,), "context_window"),
+        ((10, 10), "max_new_tokens"),
+        ((10, -1), "max_new_tokens"),
+        ((10, 0, "newest"), "policy"),
+    ],
 )
 def test_impossible_budgets_name_their_option(arguments: tuple[Any, ...], option: str) -> None:
     with pytest.raises(InspectorError) as caught:
