@@ -330,8 +330,8 @@ def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> 
                 children[number] = pid
         elif operation == REAP:
             ctl.sendall(_reap(number, children.pop(number, 0)))
-        elif operation == RELEASE and number in children:
-            leaving.add(_kill(children.pop(number)))
+        elif operation == RELEASE:  # of one that was reaped before: nothing is left to do
+            leaving |= {_kill(pid) for pid in (children.pop(number, 0),) if pid}
         else:
             for pid in children.values():
                 _kill(pid)
@@ -423,6 +423,7 @@ class _Zygote:
     def __init__(self, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
+        self._broken = False  # its socket failed: it is dead or dying, whatever the process table still says
         self._ctl, theirs = socket.socketpair()
         config = {"ctl": theirs.fileno(), "jobs": dict(jobs), "preload": preload, "warm": warm}
         try:
@@ -438,7 +439,7 @@ class _Zygote:
             theirs.close()
 
     def alive(self) -> bool:
-        return self.process.poll() is None
+        return not self._broken and self.process.poll() is None
 
     def fork(self, once: bool, limits: Limits) -> _Child:
         """Ask for a child; its HELLO comes over its own socket."""
@@ -451,6 +452,7 @@ class _Zygote:
         except OSError as fault:
             ours.close()
             os.close(stderr_read)
+            self._broken = True
             raise _ZygoteGone from fault
         finally:
             theirs.close()
@@ -468,6 +470,7 @@ class _Zygote:
                 _, status, cpu_s = REPORT.unpack(_read_exactly(self._ctl, REPORT.size))
                 return status, cpu_s
             except (OSError, EOFError) as fault:
+                self._broken = True
                 self.process.kill()  # a report that comes late would answer the wrong question
                 raise _ZygoteGone from fault
 

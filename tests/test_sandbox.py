@@ -1,0 +1,409 @@
+"""The sandbox against real bombs: each must end as a typed error, leave nothing behind and harm no other call."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sandbox_bombs
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.jobs import JOBS
+from inspector.sandbox import LOCAL_LIMITS, MIB, PUBLIC_LIMITS, CallCancelled, Limits, Sandbox, death_error
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMITS = Limits(2, 10, 300, 4 * MIB, 2 * MIB, 8, idle_s=600, max_calls=1000)
+
+# Hashing a tuple a million deep overflows the C stack: no Python limit applies.
+CRASHING_TEMPLATE = (
+    b"{% set ns = namespace(t=()) %}{% for i in range(100000) %}"
+    b"{% set ns.t = ((((((((((ns.t,),),),),),),),),),) %}{% endfor %}{{ {}[ns.t] }}"
+)
+
+
+def start(limits: Limits = LIMITS) -> Sandbox:
+    return Sandbox.start(limits, jobs=JOBS | sandbox_bombs.JOBS, preload=("sandbox_bombs", "numpy", "tokenizers"))
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    with start() as running:
+        yield running
+
+
+def failure(sandbox: Sandbox, job: str, payload: bytes = b"", **options) -> InspectorError:
+    with pytest.raises(InspectorError) as caught:
+        sandbox.call(job, payload, **options)
+    assert sandbox.call("echo", b"still here") == b"still here"
+    return caught.value
+
+
+def children_of(pid: int) -> list[tuple[int, str]]:
+    """(pid, state) of the process's children; state Z is a zombie."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                after_name = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(after_name[1]) == pid:
+                    found.append((int(entry.name), after_name[0]))
+    return found
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_until(condition, timeout_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+# ---------------------------------------------------------------------------------------------------------- bombs
+
+
+@pytest.mark.parametrize("session", [None, "visitor"])
+@pytest.mark.parametrize(
+    ("job", "payload", "kind", "words"),
+    [
+        ("spin", b"", ErrorKind.TimeLimit, "2 s of CPU"),
+        ("native_spin", b"", ErrorKind.TimeLimit, "2 s of CPU"),
+        ("fill_memory", b"4000000000", ErrorKind.MemoryLimit, "300 MiB"),
+        ("fill_memory_slowly", b"", ErrorKind.MemoryLimit, "300 MiB"),
+        ("recurse", b"", ErrorKind.RecursionLimit, "frames"),
+        ("abort", b"", ErrorKind.WorkerCrashed, "SIGABRT"),
+        ("abort_like_rust", b"", ErrorKind.MemoryLimit, "300 MiB"),
+        ("overflow_like_rust", b"", ErrorKind.RecursionLimit, "native stack"),
+        ("segfault", b"", ErrorKind.WorkerCrashed, "SIGSEGV"),
+        ("kill_self", b"", ErrorKind.WorkerCrashed, "SIGKILL"),
+        ("huge", b"5000000", ErrorKind.OutputTooLarge, "5000000 bytes; the limit is 4194304"),
+        ("not_bytes", b"", ErrorKind.WorkerCrashed, "TypeError"),
+        ("raise_exit", b"", ErrorKind.WorkerCrashed, "SystemExit"),
+        ("rust_panic", b"", ErrorKind.TokenizerInvalid, "panic"),
+        ("render", CRASHING_TEMPLATE, ErrorKind.WorkerCrashed, "SIGSEGV"),
+        ("forge_length", b"", ErrorKind.OutputTooLarge, "4294967295"),
+        ("forge_error", b"", ErrorKind.WorkerCrashed, "not an error record"),
+        ("forge_error", b'{"kind": "NoSuchKind"}', ErrorKind.WorkerCrashed, "not an error record"),
+        ("write_file", b"/tmp/inspector-sandbox-test", ErrorKind.WorkerCrashed, "OSError"),
+    ],
+)
+def test_a_bomb_becomes_its_typed_error(sandbox, job, payload, kind, words, session):
+    error = failure(sandbox, job, payload, session=session)
+    assert (error.kind, error.stage) == (kind, "sandbox")
+    assert words in error.message
+    assert error.remedy and "\n" not in error.message
+
+
+def test_the_wall_clock_ends_a_sleeper_and_names_the_limit(sandbox):
+    began = time.monotonic()
+    error = failure(sandbox, "sleep", b"60", wall_s=0.5)
+    assert error.kind is ErrorKind.TimeLimit and "0.5 s" in error.message and error.where == {"limit": "wall_s"}
+    assert time.monotonic() - began < 5
+
+
+def test_a_job_s_own_error_arrives_whole(sandbox):
+    error = failure(sandbox, "raise_error")
+    assert error.to_dict() == {
+        "stage": "render",
+        "kind": "TemplateSyntax",
+        "message": "unexpected '}' \ud800",
+        "where": {"line": 3},
+        "remedy": "close the block",
+    }
+
+
+def test_an_unexpected_exception_tells_its_type_and_nothing_else(sandbox):
+    error = failure(sandbox, "raise_secret")
+    assert error.kind is ErrorKind.WorkerCrashed and "KeyError" in error.message and "hidden" not in error.one_line()
+
+
+def test_a_request_over_the_bound_is_refused_with_both_numbers(sandbox):
+    error = failure(sandbox, "echo", bytes(2 * MIB + 1))
+    assert error.kind is ErrorKind.InputTooLarge and "2097153" in error.message and "2097152" in error.message
+
+
+def test_empty_and_large_payloads_come_back_unchanged(sandbox):
+    for payload in (b"", bytes(range(256)) * 4096):
+        assert sandbox.call("echo", payload) == payload
+        assert sandbox.call("echo", payload, session="sizes") == payload
+
+
+def test_output_on_stdout_and_stderr_neither_blocks_nor_reaches_the_answer(sandbox):
+    assert sandbox.call("chatter", b"") == b"done"
+    assert sandbox.call("chatter", b"", session="chatter") == b"done"
+    assert sandbox.call("chatter", b"", session="chatter") == b"done"
+
+
+def test_a_limit_can_be_raised_for_one_call(sandbox):
+    roomy = replace(LIMITS, memory_mb=700, answer_bytes=600 * MIB)
+    assert len(sandbox.call("fill_memory", b"300000000", limits=roomy)) == 300_000_000
+    assert failure(sandbox, "fill_memory", b"400000000").kind is ErrorKind.MemoryLimit
+
+
+def test_death_by_the_hard_cpu_limit_is_a_time_limit():
+    assert death_error(signal.SIGKILL, 2.01, LIMITS).kind is ErrorKind.TimeLimit
+    assert death_error(signal.SIGKILL, 0.5, LIMITS).kind is ErrorKind.WorkerCrashed
+    assert death_error(signal.SIGXCPU, 0.5, LIMITS).kind is ErrorKind.TimeLimit
+
+
+# ---------------------------------------------------------------------------------------------------- surroundings
+
+
+def test_a_child_sees_a_scrubbed_environment_no_torch_and_no_descriptor_of_ours(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy")
+    monkeypatch.setenv("LC_TIME", "C")
+    with start() as sandbox:
+        facts = json.loads(sandbox.call("environment", b""))
+    assert not any("secret" in value for value in facts["environ"].values())
+    assert "HOME" not in facts["environ"] and facts["environ"]["LC_TIME"] == "C"
+    assert facts["environ"]["OPENBLAS_NUM_THREADS"] == "1" and facts["environ"]["TOKENIZERS_PARALLELISM"] == "false"
+    assert "torch" not in facts["modules"] and "gradio" not in facts["modules"]
+    assert facts["threads"] == 1
+    assert len(facts["fds"]) == 5  # 0, 1, 2, the socket, and the one that lists the folder
+    assert facts["package"] == str(ROOT / "inspector")
+
+
+def test_the_default_sandbox_loads_the_real_code_without_torch():
+    with Sandbox.start() as sandbox:
+        facts = json.loads(sandbox.call("self_test", b""))
+        status = sandbox.status()
+    assert facts["torch_loaded"] is False and facts["own_session"] is True
+    assert all(status["rlimits"][name] is not None for name in ("AS", "CPU", "FSIZE", "NOFILE", "CORE"))
+    assert status["seccomp"] is False and status["landlock"] is False
+    assert any("seccomp" in note for note in status["notes"])
+
+
+def test_open_files_are_bounded(sandbox):
+    assert int(sandbox.call("open_files", b"")) < LIMITS.max_files
+
+
+def test_the_documented_limits_are_ordered():
+    assert PUBLIC_LIMITS.cpu_s == 2 and PUBLIC_LIMITS.wall_s == 4 and PUBLIC_LIMITS.memory_mb == 1024
+    assert LOCAL_LIMITS.cpu_s >= 10 * PUBLIC_LIMITS.cpu_s and LOCAL_LIMITS.memory_mb >= 4096
+
+
+# -------------------------------------------------------------------------------------------------------- sessions
+
+
+def test_a_session_keeps_its_child_and_shares_it_with_nobody(sandbox):
+    assert sandbox.call("remember", b"a1", session="a") == b"a1"
+    assert sandbox.call("remember", b"b1", session="b") == b"b1"
+    assert sandbox.call("remember", b"a2", session="a") == b"a1,a2"
+    assert sandbox.call("remember", b"x") == b"x"
+    assert sandbox.call("pid", b"", session="a") != sandbox.call("pid", b"", session="b")
+    sandbox.end_session("a")
+    assert sandbox.call("remember", b"a3", session="a") == b"a3"
+
+
+def test_a_warm_child_gets_its_cpu_time_anew_for_each_request():
+    with start(replace(LIMITS, cpu_s=1)) as sandbox:
+        used = [float(sandbox.call("burn", b"0.7", session="s")) for _ in range(4)]
+        assert used[-1] > 2.5, used  # one child has used more than the limit of one request
+        first = sandbox.call("pid", b"", session="s")
+        assert failure(sandbox, "spin", session="s").kind is ErrorKind.TimeLimit
+        assert sandbox.call("pid", b"", session="s") != first  # recycled after a limit
+
+
+def test_a_session_s_child_is_recycled_after_its_calls_and_when_idle():
+    with start(replace(LIMITS, max_calls=3, idle_s=0.4)) as sandbox:
+        pids = [sandbox.call("pid", b"", session="s") for _ in range(6)]
+        assert pids[0] == pids[1] == pids[2] != pids[3] == pids[4] == pids[5]
+        assert wait_until(lambda: gone(int(pids[5])), 5)
+        assert sandbox.status()["sessions"] == 0
+
+
+def test_the_least_recently_used_session_gives_up_its_child():
+    with start(replace(LIMITS, max_children=2)) as sandbox:
+        first = sandbox.call("pid", b"", session="a")
+        second = sandbox.call("pid", b"", session="b")
+        assert sandbox.call("pid", b"", session="a") == first
+        sandbox.call("pid", b"", session="c")
+        assert sandbox.status()["children"] <= 2
+        assert sandbox.call("pid", b"", session="b") != second
+
+
+def test_a_dead_warm_child_is_replaced_before_the_next_request(sandbox):
+    victim = int(sandbox.call("pid", b"", session="dead"))
+    os.kill(victim, signal.SIGKILL)
+    assert wait_until(lambda: gone(victim))
+    assert int(sandbox.call("pid", b"", session="dead")) != victim
+
+
+def test_of_waiting_superseding_calls_only_the_newest_runs(sandbox):
+    sandbox.call("remember", b"start", session="typing")
+    outcomes: dict[int, object] = {}
+
+    def type_key(number: int) -> None:
+        job, payload = ("sleep", b"0.6") if number == 0 else ("remember", str(number).encode())
+        try:
+            outcomes[number] = sandbox.call(job, payload, session="typing", supersede=True)
+        except CallCancelled as cancelled:
+            outcomes[number] = cancelled
+
+    threads = [threading.Thread(target=type_key, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.1)
+    for thread in threads:
+        thread.join()
+    assert outcomes[0] == b"slept"  # it ran already: killing it would lose the caches
+    assert isinstance(outcomes[1], CallCancelled) and isinstance(outcomes[2], CallCancelled)
+    assert outcomes[3] == b"start,3"
+
+
+def test_a_superseded_call_that_runs_on_too_long_is_killed():
+    with start(replace(LIMITS, supersede_after_s=0.3)) as sandbox:
+        sandbox.wait_ready()
+        with ThreadPoolExecutor(2) as pool:
+            old = pool.submit(sandbox.call, "sleep", b"8", session="s", supersede=True)
+            time.sleep(0.3)
+            began = time.monotonic()
+            assert pool.submit(sandbox.call, "echo", b"new", session="s", supersede=True).result() == b"new"
+            assert time.monotonic() - began < 4
+            with pytest.raises(CallCancelled):
+                old.result()
+
+
+def test_a_running_call_can_be_cancelled(sandbox):
+    cancel = threading.Event()
+    threading.Timer(0.3, cancel.set).start()
+    began = time.monotonic()
+    with pytest.raises(CallCancelled):
+        sandbox.call("sleep", b"8", cancel=cancel)
+    assert time.monotonic() - began < 4
+
+
+# ----------------------------------------------------------------------------------------------------- concurrency
+
+
+def test_eight_threads_get_their_own_answers_beside_bombs(sandbox):
+    def work(number: int) -> bool:
+        payload = str(number).encode() * 1000
+        if number % 6 == 5:
+            with pytest.raises(InspectorError) as caught:
+                sandbox.call("segfault" if number % 12 == 5 else "fill_memory_slowly", b"")
+            return caught.value.kind in (ErrorKind.WorkerCrashed, ErrorKind.MemoryLimit)
+        return sandbox.call("echo", payload, session=f"s{number % 3}" if number % 2 else None) == payload
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(96)))
+
+
+def test_more_callers_than_children_wait_their_turn():
+    with start(replace(LIMITS, max_children=2)) as sandbox, ThreadPoolExecutor(8) as pool:
+        sandbox.wait_ready()
+        answers = list(pool.map(lambda number: sandbox.call("echo", b"%d" % number), range(40)))
+        assert answers == [b"%d" % number for number in range(40)]
+        busy = [pool.submit(sandbox.call, "sleep", b"3", wall_s=6) for _ in range(2)]
+        time.sleep(0.3)
+        sandbox.limits = replace(sandbox.limits, wall_s=0.5)
+        with pytest.raises(InspectorError) as caught:
+            sandbox.call("echo", b"x")
+        assert caught.value.where == {"limit": "max_children"} and "2 children" in caught.value.message
+        assert [future.result() for future in busy] == [b"slept", b"slept"]
+
+
+# ---------------------------------------------------------------------------------------------------- no leftovers
+
+
+def test_two_hundred_calls_leave_no_zombie_no_child_and_no_descriptor(sandbox):
+    zygote = sandbox._zygote.process.pid
+    sandbox.call("echo", b"")
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(200):
+        if number % 20 == 19:
+            with pytest.raises(InspectorError):
+                sandbox.call("abort", b"")
+        else:
+            sandbox.call("echo", b"x")
+    assert len(os.listdir("/proc/self/fd")) == before
+    warm = sandbox.status()["sessions"]
+    assert wait_until(lambda: len(children_of(zygote)) == warm), children_of(zygote)
+    assert not [pid for pid, state in children_of(zygote) if state == "Z"]
+
+
+def test_what_a_job_forked_is_killed_with_it(sandbox):
+    grandchild = int(sandbox.call("fork_sleeper", b""))
+    assert wait_until(lambda: gone(grandchild))
+
+
+def test_a_killed_zygote_takes_its_children_along_and_the_next_call_works():
+    with start() as sandbox:
+        child = int(sandbox.call("pid", b"", session="s"))
+        os.kill(sandbox._zygote.process.pid, signal.SIGKILL)
+        assert sandbox.call("echo", b"again") == b"again"
+        assert wait_until(lambda: gone(child))
+        assert int(sandbox.call("pid", b"", session="s")) != child
+        assert sandbox.restarts == 1
+
+
+def test_a_zygote_killed_during_a_request_gives_a_typed_error():
+    with start() as sandbox, ThreadPoolExecutor(1) as pool:
+        sandbox.wait_ready()
+        running = pool.submit(sandbox.call, "sleep", b"8")
+        time.sleep(0.3)
+        os.kill(sandbox._zygote.process.pid, signal.SIGKILL)
+        with pytest.raises(InspectorError) as caught:
+            running.result(5)
+        assert caught.value.kind is ErrorKind.WorkerCrashed
+        assert sandbox.call("echo", b"again") == b"again"
+
+
+def test_close_ends_every_process():
+    sandbox = start()
+    child = int(sandbox.call("pid", b"", session="s"))
+    zygote = sandbox._zygote.process.pid
+    sandbox.close()
+    sandbox.close()
+    assert wait_until(lambda: gone(child) and gone(zygote))
+    with pytest.raises(RuntimeError):
+        sandbox.call("echo", b"")
+
+
+def test_a_zygote_that_cannot_start_is_an_error_not_a_hang(capfd):
+    with Sandbox.start(LIMITS, preload=("no_such_module_here",)) as sandbox, pytest.raises(InspectorError) as caught:
+        sandbox.call("echo", b"")
+    assert caught.value.kind is ErrorKind.WorkerCrashed and "cannot start" in caught.value.message
+    assert "no_such_module_here" in capfd.readouterr().err
+
+
+CALLER = """
+import sys, threading, time
+from dataclasses import replace
+import test_sandbox
+sandbox = test_sandbox.start(replace(test_sandbox.LIMITS, cpu_s=60, wall_s=60))
+idle = sandbox.call("pid", b"", session="idle").decode()
+spinner = sandbox.call("pid", b"", session="busy").decode()
+threading.Thread(target=sandbox.call, args=("spin", b""), kwargs={"session": "busy"}, daemon=True).start()
+time.sleep(0.3)
+print(sandbox._zygote.process.pid, idle, spinner, flush=True)
+time.sleep(60)
+"""
+
+
+def test_when_the_caller_is_killed_nothing_of_it_runs_on():
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    caller = subprocess.Popen([sys.executable, "-c", CALLER], stdout=subprocess.PIPE, env=environment, text=True)
+    assert caller.stdout is not None
+    pids = [int(word) for word in caller.stdout.readline().split()]
+    assert len(pids) == 3 and not any(gone(pid) for pid in pids)
+    caller.kill()
+    caller.wait()
+    caller.stdout.close()
+    assert wait_until(lambda: all(gone(pid) for pid in pids)), [(pid, gone(pid)) for pid in pids]
