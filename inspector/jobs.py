@@ -22,6 +22,7 @@ JOBS: dict[str, str] = {
     "pieces": "inspector.jobs:pieces",
     "ids": "inspector.jobs:ids",
     "view": "inspector.jobs:view",
+    "record": "inspector.jobs:record",
 }
 
 
@@ -106,6 +107,14 @@ def view(payload: bytes) -> bytes:
     done = [inspection for inspection in inspections if inspection is not None]
     comparison = compare_inspections(*done) if len(inspections) == len(done) == 2 else None
     return page.view(inspections, comparison, errors)
+
+
+def record(payload: bytes) -> bytes:
+    """Run pickled Jobs; give the record of each as readable JSON text: {records: [text]}."""
+    from inspector.pipeline import run
+    from inspector.ui.views import record as page
+
+    return _answer({"records": [page.text(run(job).to_dict()) for job in pickle.loads(payload)]})
 
 
 def _answer(value: Any) -> bytes:

@@ -32,7 +32,8 @@ PAGE_CSS = """
 body, gradio-app { margin: 0; padding: 0; }
 .gradio-container { max-width: none !important; padding: 0 !important; }
 .gradio-container > .main, .gradio-container main { padding: 0 !important; max-width: none !important; gap: 0 !important; }
-#bench { padding: 0; border: 0; border-radius: 0; }
+#bench { border: 0; border-radius: 0; }
+#bench .html-container { padding: 0; }
 """
 
 

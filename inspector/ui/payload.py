@@ -44,7 +44,10 @@ def build(inspections: Sequence[Any], comparison: Any, errors: Iterable[dict[str
     it showed before and marks it as old.
     """
     panes = [pane(inspection) if _has_tokens(inspection) else None for inspection in inspections]
-    found = [*errors, *(pane_error(i.error, q) for q, i in enumerate(inspections) if i is not None and i.error is not None)]
+    found = [
+        *errors,
+        *(pane_error(i.error, q) for q, i in enumerate(inspections) if i is not None and i.error is not None),
+    ]
     whole = len(panes) == 2 and all(panes)
     return {
         "schema": "view/1",
@@ -192,7 +195,11 @@ def row_cuts(encoding: Any) -> np.ndarray:
     utf8 = np.frombuffer(encoding.rendered.utf8, dtype=np.uint8)
     feeds = np.flatnonzero(utf8 == NEWLINE)
     followed = np.append(utf8, 0)[feeds + 1] == NEWLINE
-    begins = np.searchsorted(np.maximum.accumulate(encoding.start), feeds[~followed] + 1, side="left") if len(encoding.start) else []
+    begins = (
+        np.searchsorted(np.maximum.accumulate(encoding.start), feeds[~followed] + 1, side="left")
+        if len(encoding.start)
+        else []
+    )
     return np.unique(np.concatenate(([0], begins, [len(encoding.input_ids)]))).astype(np.int64)
 
 
@@ -309,7 +316,11 @@ def error_text(error: InspectorError) -> str:
     'line 2, column 5: a comma is missing → add ,'
     """
     names = ("line", "column", "path", "byte")
-    place = ", ".join(f"{name} {error.where[name]}" if name != "path" else str(error.where[name]) for name in names if error.where.get(name) is not None)
+    place = ", ".join(
+        f"{name} {error.where[name]}" if name != "path" else str(error.where[name])
+        for name in names
+        if error.where.get(name) is not None
+    )
     line = f"{place}: {error.message}" if place else error.message
     return " ".join((f"{line} → {error.remedy}" if error.remedy else line).split())
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
-from inspector.sandbox import Sandbox
+from inspector.sandbox import PRELOAD, CallCancelled, Sandbox
 
 PANES = 2
 TOP_K = 20
@@ -22,13 +22,14 @@ DEFAULT_MODEL = "smollm2"
 _SESSION = re.compile(r"[0-9a-f]{32}")
 _FIELDS = ("messages", "tools", "documents", "arguments")
 
+CHILD_MODULES = ("inspector.pipeline", "inspector.comparison", "inspector.ui.payload")  # so that no child imports them
 _sandbox: Sandbox | None = None
 
 
 def start() -> None:
     """Start the sandbox, and import in the background what requests need: neither may delay the first answer of HTTP."""
     global _sandbox
-    _sandbox = Sandbox.start()
+    _sandbox = Sandbox.start(preload=(*PRELOAD, *CHILD_MODULES))
     threading.Thread(target=_service, daemon=True).start()
 
 
@@ -42,20 +43,22 @@ def _service() -> Any:
 
 
 def view(request: Any) -> str:
-    """Inspect both panes and compare them; the answer is `payload.build`'s."""
+    """Inspect both panes and compare them; the answer is `payload.build`'s. "null" when a newer request took over."""
     from inspector.ui import payload
 
     try:
         session, jobs, errors = _prepared(request, shared_clock=True)
         if not any(jobs):
             return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
-        return _call("view", (jobs, errors), session)
+        return _call("view", (jobs, errors), session, supersede=True)
+    except CallCancelled:
+        return "null"
     except InspectorError as error:
         return payload.dumps(payload.build([None] * PANES, None, [payload.pane_error(error, None)])).decode()
 
 
 def record(request: Any) -> str:
-    """Give the record of each pane as text: `{"records": [text, text]}`."""
+    """Give the record of each pane as text: `{"records": [text, text]}`; an error's line where there is none."""
     from inspector.ui import payload
 
     try:
@@ -73,22 +76,15 @@ def logits(request: Any) -> str:
     from inspector.ui import payload
     from inspector.ui.views import logits as logits_view
 
-    panes = [_pane_logits(request, q) for q in range(PANES)]
-    return payload.dumps(logits_view.answer(panes)).decode()
-
-
-def _pane_logits(request: Any, q: int) -> dict[str, Any]:
-    from inspector.ui import payload
-
     try:
         session, fields, panes = _checked(request)
         model = str(request.get("model") or DEFAULT_MODEL)
-        result = _service().inspect(_fields(fields), _options(panes[q], None), model=model, top_k=TOP_K, session=session)
-        if result["error"]:
-            raise InspectorError.from_dict(result["error"])
+        sides = [_options(pane, None) for pane in panes]
+        found = _service().next_tokens(_fields(fields), sides, model=model, top_k=TOP_K, session=f"page-{session}")
+        results = [(side["logits"], side["error"]) for side in found["sides"]]
     except InspectorError as error:
-        return {"error": payload.pane_error(error, q)}
-    return result["logits"]
+        results = [(None, error.to_dict())] * PANES
+    return payload.dumps(logits_view.answer(results)).decode()
 
 
 def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Any], list[dict[str, Any]]]:
@@ -127,8 +123,9 @@ def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
     return "template"
 
 
-def _call(job: str, value: Any, session: str) -> str:
-    return _service().sandbox().call(job, pickle.dumps(value), session=f"page-{session}").decode("utf-8")
+def _call(job: str, value: Any, session: str, *, supersede: bool = False) -> str:
+    answer = _service().sandbox().call(job, pickle.dumps(value), session=f"page-{session}", supersede=supersede)
+    return answer.decode("utf-8")
 
 
 def _checked(request: Any) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
@@ -147,7 +144,9 @@ def _checked(request: Any) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
     except (TypeError, KeyError, AttributeError):
         sound = False
     if not sound:
-        raise InspectorError(ErrorKind.OptionInvalid, "the page sent a malformed request", stage="options", remedy="reload the page")
+        raise InspectorError(
+            ErrorKind.OptionInvalid, "the page sent a malformed request", stage="options", remedy="reload the page"
+        )
     return session, {name: fields[name] for name in _FIELDS}, panes
 
 

@@ -76,7 +76,8 @@ class Bench {
     clearTimeout(waiting);
     this.inFlight = false;
     this.lastMs = performance.now() - started;
-    if (typeof answer === 'string') { this.lost(false); this.showAnswer(JSON.parse(answer), true); this.root.dataset.answers = +(this.root.dataset.answers || 0) + 1; this.status(t('answered', { ms: Math.round(performance.now() - started) }), ''); }
+    if (answer === 'null') { /* a newer request of this page took its place */ }
+    else if (typeof answer === 'string') { this.lost(false); this.showAnswer(JSON.parse(answer), true); this.root.dataset.answers = +(this.root.dataset.answers || 0) + 1; this.status(t('answered', { ms: Math.round(performance.now() - started) }), ''); }
     else this.lost(true);
     this.root.dataset.ready = this.dirty ? '0' : '1';
     if (this.dirty) this.changed();
@@ -137,7 +138,7 @@ class Bench {
     if (!c.first_difference) { line.textContent = c.equal.bytes && c.equal.ids ? t('equal') : t('equal_bytes'); return; }
     const d = c.first_difference;
     line.disabled = false;
-    line.textContent = t('first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', reason: d.reason });
+    line.textContent = t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', reason: d.reason });
     line.title = t('go_to_difference');
   }
 
