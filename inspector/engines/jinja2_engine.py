@@ -171,8 +171,7 @@ class _TracedCode(CodeGenerator):
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         self._literals: list[str] = []
-        # The nodes are kept beside their ids: an id alone can come back for another node.
-        self._unprinted = {id(constant): constant for constant in _unprinted_constants(node)}
+        self._unprinted = set(map(id, _unprinted_constants(node)))
         self._prompt_block = prompt_block(node)
         self.environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
         self.environment.prompt_tail = _text_after(node, self._prompt_block)
@@ -361,7 +360,6 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
 
     code_generator_class = _TracedCode
     concat = staticmethod(concat)  # type: ignore[assignment]
-    optimized = False  # the optimizer would fold literals together and lose their lines
     prompt_known = False  # set when the template is compiled, as prompt_tail is
     prompt_tail = ""
     prompt_mark = PROMPT_MARK
@@ -609,7 +607,12 @@ class _Compiled:
 
 @lru_cache(maxsize=128)
 def _compile(text: str) -> _Compiled:
-    environment = TracedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    environment = TracedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[_Generation, loopcontrols],
+        optimized=False,  # the optimizer folds literals together, and their lines would be lost
+    )
     environment.filters = _filters()
     reference_globals = compile_reference("").environment.globals
     for name in ("raise_exception", "dict", "namespace"):
