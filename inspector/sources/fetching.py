@@ -85,15 +85,19 @@ def _keep(pin: Pin, archive: Archive, member: str, path: Path | None) -> None:
 
 
 def _worst(errors: list[InspectorError], missing: list[Pin]) -> InspectorError:
-    for error in errors:
-        if error.kind is ErrorKind.ArtifactMismatch:
-            return error
+    """Join the reasons of all sources into one error; a mismatch anywhere gives the kind."""
     if len(errors) == 1:
         return errors[0]
+    mismatched = any(error.kind is ErrorKind.ArtifactMismatch for error in errors)
     names = ", ".join(pin.name for pin in missing)
     reasons = "; ".join(dict.fromkeys(error.message for error in errors))
-    remedies = "; or ".join(dict.fromkeys(error.remedy for error in errors if error.remedy))
-    return unavailable(f"{names} cannot be had: {reasons or 'no source is listed'}", remedies, file=missing[0].name)
+    return InspectorError(
+        ErrorKind.ArtifactMismatch if mismatched else ErrorKind.ArtifactUnavailable,
+        f"{names} cannot be had: {reasons or 'no source is listed'}",
+        stage="source",
+        where={"file": missing[0].name},
+        remedy="; or ".join(dict.fromkeys(error.remedy for error in errors if error.remedy)),
+    )
 
 
 def obtain_unpinned(

@@ -92,18 +92,19 @@ def spans_from_chars(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Turn character offsets (int64[n, 2]) into byte spans; pieces of one character get their exact bytes.
 
-    Where a run of tokens shares characters, its bytes are dealt out by the tokens' lengths if they are the text's
-    own bytes there; if a normalizer changed them, they are dealt out as far as they go, the last token takes the rest.
+    A run of tokens that share characters is dealt the bytes that are its own there. Where a normalizer changed them
+    there are no such bytes: they are then dealt out by the tokens' lengths, and the last token takes the rest.
     """
     starts_by_char = char_starts(text)
     offsets = np.clip(offsets, 0, len(text))
     start, end = starts_by_char[offsets[:, 0]], starts_by_char[offsets[:, 1]]
-    overlapping = np.flatnonzero((start[1:] < end[:-1]) & (end[1:] > start[1:]))
+    shared = np.zeros(len(ids), bool)
+    shared[:-1] = (start[1:] < end[:-1]) & (end[1:] > start[1:])
+    partial = end - start > table.lengths[ids]  # a byte of its characters is not in the vocabulary and was dropped
     done = -1
-    for index in overlapping.tolist():
-        if index <= done:
-            continue
-        done = _deal_out(index, ids, start, end, data, table)
+    for index in np.flatnonzero(shared | partial).tolist():
+        if index > done:
+            done = _deal_out(index, ids, start, end, data, table)
     return start, end
 
 
@@ -113,10 +114,28 @@ def _deal_out(first: int, ids: np.ndarray, start: np.ndarray, end: np.ndarray, d
     while last + 1 < len(ids) and start[last + 1] < limit and end[last + 1] > start[last + 1]:
         last += 1
         limit = max(limit, int(end[last]))
-    position = int(start[first])
-    for index in range(first, last + 1):
-        start[index] = position
-        position = min(position + int(table.lengths[ids[index]]), limit)
-        end[index] = position
-    end[last] = limit
+    run = [table.pieces[i] for i in ids[first : last + 1].tolist()]
+    spans = _own_bytes(run, int(start[first]), limit, data) or _by_length(run, int(start[first]), limit)
+    start[first : last + 1], end[first : last + 1] = zip(*spans)
     return last
+
+
+def _own_bytes(run: list[bytes], position: int, limit: int, data: bytes) -> list[tuple[int, int]] | None:
+    """Find the pieces one after the other in `data[position:limit]`; None if one is not there."""
+    spans = []
+    for piece in run:
+        found = data.find(piece, position, limit)
+        if found < 0:
+            return None
+        position = found + len(piece)
+        spans.append((found, position))
+    return spans
+
+
+def _by_length(run: list[bytes], position: int, limit: int) -> list[tuple[int, int]]:
+    spans = []
+    for piece in run:
+        spans.append((position, min(position + len(piece), limit)))
+        position = spans[-1][1]
+    spans[-1] = (spans[-1][0], limit)
+    return spans

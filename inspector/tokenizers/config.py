@@ -6,7 +6,7 @@ Every other key (code references, processors, class names, paths) is ignored: a 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
@@ -20,8 +20,8 @@ _LARGEST_WINDOW = 1 << 40  # larger values are sentinels (1e30, 2**63 - 1, ...) 
 class TokenizerConfig:
     """What a tokenizer's configuration says, as far as this tool reads it.
 
-    `special_tokens` is in the order of transformers' special_tokens_map; `add_bos_token`/`add_eos_token` are None
-    where the configuration is silent (the post-processor of tokenizer.json then decides alone).
+    `special_tokens` is in the order of transformers' special_tokens_map. `add_bos_token`/`add_eos_token` count only
+    where there is no tokenizer.json: beside one, transformers ignores them, and its post-processor decides alone.
     """
 
     special_tokens: dict[str, str]
@@ -43,7 +43,7 @@ def read_config(data: bytes | None) -> TokenizerConfig:
 
 def config_of(table: dict[str, Any]) -> TokenizerConfig:
     """Read an already parsed configuration."""
-    extra = table.get("extra_special_tokens", table.get("additional_special_tokens"))
+    extra = table.get("extra_special_tokens") or table.get("additional_special_tokens")
     named = _named_tokens(table, extra)
     return TokenizerConfig(
         special_tokens={name: token.content for name, token in named.items()},
@@ -124,13 +124,14 @@ def invalid(message: str, where: dict[str, Any] | None = None, remedy: str = "")
 
 
 def _named_tokens(table: dict[str, Any], extra: Any) -> dict[str, AddedToken]:
-    """Give name -> token: the standard names first, then a dictionary of extra ones, then further `*_token` keys."""
+    """Give name -> token: the standard names, then further `*_token` keys, then a dictionary of extra ones."""
     found = {name: table[name] for name in NAMED_TOKENS if table.get(name) is not None}
-    further = dict(extra) if isinstance(extra, dict) else {}
     for key, value in table.items():
-        if key.endswith("_token") and key not in found and key not in NAMED_TOKENS and isinstance(value, str | dict):
-            further.setdefault(key, value)
-    return {name: _token(value, -1) for name, value in {**found, **further}.items()}
+        if key.endswith("_token") and key not in NAMED_TOKENS and isinstance(value, str):
+            found[key] = value
+    if isinstance(extra, dict):
+        found.update(extra)
+    return {name: replace(_token(value, -1), special=True) for name, value in found.items()}
 
 
 def _added_tokens(table: Any) -> tuple[AddedToken, ...]:
@@ -147,7 +148,7 @@ def _token(value: Any, token_id: int) -> AddedToken:
         return AddedToken(token_id, value, special=True)
     content = _content(value)
     flags = {flag: value.get(flag) is True for flag in ("lstrip", "rstrip", "normalized", "single_word")}
-    return AddedToken(token_id, content, special=value.get("special", True) is True, **flags)
+    return AddedToken(token_id, content, special=value.get("special") is True, **flags)
 
 
 def _content(value: Any) -> str:

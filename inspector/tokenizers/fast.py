@@ -7,22 +7,22 @@ asked. The configuration is applied as transformers' generic fast tokenizer appl
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from tokenizers import AddedToken as LibraryToken
 from tokenizers import Tokenizer as LibraryTokenizer
-from tokenizers import processors
+from tokenizers import models, processors
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.cache import read_verified
 from inspector.tokenizers import bytetable
 from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
 from inspector.tokenizers.bytetable import ByteTable
-from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, parse_object, read_config
+from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
 
 _T = TypeVar("_T")
 
@@ -35,9 +35,8 @@ def load(artifact: TokenizerArtifact) -> FastTokenizer:
     files = {file.name: read_verified(file) for file in artifact.files}
     if "tokenizer.json" not in files:
         raise invalid("the artifact has no tokenizer.json", {"ref": artifact.ref})
-    table = parse_object(files["tokenizer.json"], "tokenizer.json")
     config = read_config(files.get("tokenizer_config.json"))
-    return FastTokenizer(artifact, table, files["tokenizer.json"], config, chat_templates_of(files))
+    return FastTokenizer(artifact, files["tokenizer.json"], config, chat_templates_of(files))
 
 
 def guarded(action: Callable[[], _T], what: str) -> _T:
@@ -61,7 +60,6 @@ class FastTokenizer:
     def __init__(
         self,
         artifact: TokenizerArtifact,
-        table: dict[str, Any],
         data: bytes,
         config: TokenizerConfig,
         chat_templates: dict[str, str],
@@ -72,9 +70,8 @@ class FastTokenizer:
         self.chat_templates = chat_templates
         self.special_tokens = dict(config.special_tokens)
         self.model_max_length = config.model_max_length
-        self._data = data
-        self._shape = _Shape.of(table)
         self._backend = guarded(lambda: _build(data, config), "tokenizer.json cannot be loaded")
+        self._shape = _Shape.of(self._backend)
         self._finish()
 
     def _finish(self) -> None:
@@ -85,13 +82,21 @@ class FastTokenizer:
         ids = {name: backend.token_to_id(content) for name, content in self.special_tokens.items()}
         self.special_token_ids = {name: token_id for name, token_id in ids.items() if token_id is not None}
         self._pieces = _pieces(backend)
+        unknown = self.special_token_ids.get("unk_token")
+        control = [token.id for token in self.added_tokens if token.special and token.id != unknown]
+        self._control_ids = np.array(control, np.int64)
         self._added_ids = frozenset(token.id for token in self.added_tokens)
         self._bytes = self._byte_table()
         self._before, self._after = guarded(lambda: _inserted(backend), "the post-processor cannot be run")
-        self._lock = threading.Lock()
 
     def _byte_table(self) -> ByteTable:
-        literal = {token.id: bytetable.utf8(token.content) for token in self.added_tokens}
+        """Tabulate bytes as the decoder sees them: an added token is its literal, unless the model's own vocabulary
+        has it as an ordinary piece (Gemma's `▁▁` stands for two spaces)."""
+        literal = {
+            token.id: bytetable.utf8(token.content)
+            for token in self.added_tokens
+            if token.special or token.id >= self.vocab_size
+        }
         to_bytes = self._shape.piece_bytes
         return ByteTable(
             [b"" if piece is None else literal.get(i) or to_bytes(piece) for i, piece in enumerate(self._pieces)]
@@ -106,8 +111,29 @@ class FastTokenizer:
         return self._with_inserted(raw, text) if add_special_tokens else raw
 
     def encode_plain(self, text: str, *, first: bool = True) -> RawEncoding:
-        """Encode with added-token matching off."""
-        return _encode(self._plain if first or not self._shape.first_only else self._plain_inner, text, self._bytes)
+        """Encode with added-token matching off: no special token but the unknown one can come out."""
+        raw = _encode(self._plain if first or not self._shape.first_only else self._plain_inner, text, self._bytes)
+        leaks = np.flatnonzero(np.isin(raw.input_ids, self._control_ids))
+        return self._split_leaks(raw, leaks, text, first) if len(leaks) else raw
+
+    def _split_leaks(self, raw: RawEncoding, leaks: np.ndarray, text: str, first: bool) -> RawEncoding:
+        """Cut the text inside every special token that the model itself made of it (a Unigram model has `</s>` as a
+        piece like any other), and encode the parts apart."""
+        data = text.encode("utf-8")
+        begins = [int(raw.start[i]) for i in leaks if raw.end[i] > raw.start[i]]
+        cuts = [begin + len(data[begin:].decode("utf-8", "ignore")[:1].encode("utf-8")) for begin in begins]
+        edges = [0, *(cut for cut in cuts if 0 < cut < len(data)), len(data)]
+        if len(edges) == 2:
+            return raw  # one character that is a special token: it has no other spelling
+        parts = [
+            (at, self.encode_plain(data[at:to].decode("utf-8"), first=first and at == 0))
+            for at, to in itertools.pairwise(edges)
+        ]
+        return RawEncoding(
+            np.concatenate([part.input_ids for _, part in parts]),
+            np.concatenate([part.start + at for at, part in parts]),
+            np.concatenate([part.end + at for at, part in parts]),
+        )
 
     def encode_stretch(self, text: str, *, first: bool) -> RawEncoding:
         """Encode a stretch as it would come out inside a whole text."""
@@ -142,19 +168,20 @@ class FastTokenizer:
 
     @functools.cached_property
     def _plain(self) -> LibraryTokenizer:
-        return guarded(
-            lambda: _variant(self._data, keep_added=False, inner=False), "tokenizer.json without added tokens"
-        )
+        """The same model and steps without added tokens. The model itself is shared: no copy of the vocabulary."""
+        return _without_added(self._backend, self._backend.normalizer, self._backend.pre_tokenizer)
 
     @functools.cached_property
     def _plain_inner(self) -> LibraryTokenizer:
-        return guarded(
-            lambda: _variant(self._data, keep_added=False, inner=True), "tokenizer.json without added tokens"
-        )
+        return _without_added(self._backend, *_unprefixed(self._backend))
 
     @functools.cached_property
     def _inner(self) -> LibraryTokenizer:
-        return guarded(lambda: _variant(self._data, keep_added=True, inner=True), "tokenizer.json for inner stretches")
+        inner = LibraryTokenizer.from_str(self._backend.to_str())
+        normalizer, inner.pre_tokenizer = _unprefixed(self._backend)
+        if normalizer is not None:
+            inner.normalizer = normalizer
+        return inner
 
 
 class _Shape:
@@ -166,22 +193,30 @@ class _Shape:
         self.piece_bytes, self.byte_fallback, self.first_only = piece_bytes, byte_fallback, first_only
 
     @classmethod
-    def of(cls, table: dict[str, Any]) -> _Shape:
-        """Read the shape off the decoder, the pre-tokenizer, the normalizer and the model."""
-        model = table.get("model") or {}
-        steps = [step for part in ("normalizer", "pre_tokenizer", "decoder") for step in flatten(table.get(part))]
+    def of(cls, backend: LibraryTokenizer) -> _Shape:
+        """Read the shape off the normalizer, the pre-tokenizer, the decoder and the model."""
+        parts = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
+        steps = [step for part in parts for step in flatten(state_of(part))]
         kinds = {step.get("type") for step in steps}
-        fallback = model.get("byte_fallback") is True
+        fallback = getattr(backend.model, "byte_fallback", False) is True
         if "ByteLevel" in kinds:
             to_bytes: Callable[[str], bytes] = bytetable.byte_level
-        elif "WordPiece" in kinds or model.get("type") == "WordPiece":
-            prefix = model.get("continuing_subword_prefix") or "##"
-            to_bytes = lambda piece: bytetable.utf8(piece.removeprefix(prefix))  # noqa: E731
+        elif isinstance(backend.model, models.WordPiece):
+            to_bytes = functools.partial(_without_prefix, backend.model.continuing_subword_prefix)
         elif "Metaspace" in kinds or fallback or _replaces_space(steps):
             to_bytes = bytetable.sentence_piece
         else:
             to_bytes = bytetable.utf8
         return cls(to_bytes, fallback, any(step.get("prepend_scheme") == "first" for step in steps))
+
+
+def _without_prefix(prefix: str, piece: str) -> bytes:
+    return bytetable.utf8(piece.removeprefix(prefix))
+
+
+def state_of(part: Any) -> Any:
+    """Give the JSON of one part of a tokenizer (None if it has none), without serialising the vocabulary."""
+    return json.loads(part.__getstate__()) if part is not None else None
 
 
 def flatten(part: Any) -> list[dict[str, Any]]:
@@ -206,7 +241,7 @@ def _build(data: bytes, config: TokenizerConfig) -> LibraryTokenizer:
     backend.no_truncation()
     backend.no_padding()
     _add_missing(backend, config)
-    if config.add_bos_token is not None or config.add_eos_token is not None or backend.post_processor is None:
+    if backend.post_processor is None:
         _set_post_processor(backend, config)
     return backend
 
@@ -241,28 +276,30 @@ def _set_post_processor(backend: LibraryTokenizer, config: TokenizerConfig) -> N
     """Replace the post-processor by one that adds BOS and EOS as the configuration says."""
     bos = config.special_tokens.get("bos_token") if config.add_bos_token else None
     eos = config.special_tokens.get("eos_token") if config.add_eos_token else None
-    if not bos and not eos:
-        return
     single = f"{bos + ':0 ' if bos else ''}$A:0{' ' + eos + ':0' if eos else ''}"
     tokens = [(token, backend.token_to_id(token)) for token in (bos, eos) if token]
     backend.post_processor = processors.TemplateProcessing(single=single, special_tokens=tokens)
 
 
-def _variant(data: bytes, *, keep_added: bool, inner: bool) -> LibraryTokenizer:
-    """Load the file again without its added tokens, or without the prefix of a first piece."""
-    table = json.loads(data)
-    if not keep_added:
-        table["added_tokens"] = []
-        table["post_processor"] = None
-    if inner:
-        for part in ("normalizer", "pre_tokenizer"):
-            for step in flatten(table.get(part)):
-                if step.get("prepend_scheme") == "first":
-                    step["prepend_scheme"] = "never"
-    backend = LibraryTokenizer.from_str(json.dumps(table))
-    backend.no_truncation()
-    backend.no_padding()
-    return backend
+def _without_added(backend: LibraryTokenizer, normalizer: Any, pre_tokenizer: Any) -> LibraryTokenizer:
+    plain = LibraryTokenizer(backend.model)
+    if normalizer is not None:
+        plain.normalizer = normalizer
+    if pre_tokenizer is not None:
+        plain.pre_tokenizer = pre_tokenizer
+    return plain
+
+
+def _unprefixed(backend: LibraryTokenizer) -> tuple[Any, Any]:
+    """Give normalizer and pre-tokenizer with every "prefix for the first piece" switched off."""
+    shell: dict[str, Any] = {"version": "1.0", "added_tokens": [], "model": {"type": "BPE", "vocab": {}, "merges": []}}
+    for name in ("normalizer", "pre_tokenizer"):
+        shell[name] = state_of(getattr(backend, name))
+        for step in flatten(shell[name]):
+            if step.get("prepend_scheme") == "first":
+                step["prepend_scheme"] = "never"
+    made = LibraryTokenizer.from_str(json.dumps(shell))
+    return made.normalizer, made.pre_tokenizer
 
 
 def _added_tokens(backend: LibraryTokenizer) -> tuple[AddedToken, ...]:

@@ -35,13 +35,12 @@ def load(artifact: TokenizerArtifact) -> FastTokenizer:
     """
     file = next(file for file in artifact.files if file.name.endswith(".gguf"))
     metadata = read_metadata(_verified(file))
-    table = tokenizer_json(metadata)
-    data = json.dumps(table, ensure_ascii=False).encode("utf-8", "replace")
+    data = json.dumps(tokenizer_json(metadata), ensure_ascii=False).encode("utf-8", "replace")
     templates = templates_of(metadata.get("tokenizer.chat_template"))
     own = {other.name: read_verified(other) for other in artifact.files if other.name == "chat_template.jinja"}
     if own:
         templates = {**templates, "default": own["chat_template.jinja"].decode("utf-8")}
-    return FastTokenizer(artifact, table, data, config_of(configuration(metadata)), templates)
+    return FastTokenizer(artifact, data, config_of(configuration(metadata)), templates)
 
 
 def _verified(file: ArtifactFile) -> Path:

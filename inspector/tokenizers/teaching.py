@@ -11,7 +11,7 @@ import numpy as np
 
 from inspector.sources.cache import read_verified
 from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
-from inspector.tokenizers.config import decode_text
+from inspector.tokenizers.config import chat_templates_of
 
 
 class TeachingTokenizer:
@@ -30,11 +30,7 @@ class TeachingTokenizer:
     ) -> None:
         self.ref, self.id, self.digest = artifact.ref, artifact.id, artifact.digest
         self.files = {file.name: file.sha256 for file in artifact.files}
-        self.chat_templates = {
-            "default": decode_text(read_verified(file), file.name)
-            for file in artifact.files
-            if file.name == "chat_template.jinja"
-        }
+        self.chat_templates = chat_templates_of({file.name: read_verified(file) for file in artifact.files})
         self.model_max_length: int | None = artifact.context_window
         self._pieces, self._spellings = tuple(pieces), tuple(spellings)
         self._control = tuple(control)
