@@ -325,54 +325,66 @@ def _assistant_mask(raw: RawEncoding, spans: Sequence[tuple[int, int]]) -> np.nd
     return mask
 
 
-_SHAPE = re.compile(r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\n]{1,64}｜>")
+_SHAPE = re.compile(r"<\|[^<>|\s]{1,64}\|>")
+_WIDE = "＜＞﹤﹥｜［］〈〉"  # forms that NFKC folding, or a careless eye, turns into a bracket or a bar
+
+
+def _literals(tokenizer: Tokenizer) -> set[str]:
+    """Give the control literals that do not have the usual shape anyway, and could plausibly be imitated.
+
+    Numbered ones (<unused123>, reserved slots) are left out: thousands, and nobody forges them.
+    """
+    numbered = re.compile(r"\d+>$")
+    wanted = (added.content for added in tokenizer.added_tokens if added.content[:1] in ("<", "["))
+    return {text for text in wanted if len(text) > 2 and not _SHAPE.fullmatch(text) and not numbered.search(text)}
+
+
+def _any_of(literals: set[str]) -> str:
+    return "|".join([_SHAPE.pattern, *map(re.escape, sorted(literals, key=lambda text: (-len(text), text)))])
 
 
 @functools.lru_cache(maxsize=64)
-def _literals(tokenizer: Tokenizer) -> re.Pattern[str] | None:
-    """One pattern for the control literals that content could plausibly imitate (those with a bracket)."""
-    literals = {unicodedata.normalize("NFKC", added.content) for added in tokenizer.added_tokens}
-    numbered = re.compile(r"\d+>$")  # <unused123>, <|reserved_special_token_7|>: thousands, and nobody forges them
-    wanted = sorted((text for text in literals if text[:1] in "<[" and len(text) > 2 and not numbered.search(text)),
-                    key=len, reverse=True)[:1000]  # fmt: skip
-    return re.compile("|".join(map(re.escape, wanted))) if wanted else None
+def _byte_pattern(tokenizer: Tokenizer) -> re.Pattern[bytes]:
+    return re.compile(_any_of(_literals(tokenizer)).encode())
+
+
+@functools.lru_cache(maxsize=64)
+def _folded_pattern(tokenizer: Tokenizer) -> re.Pattern[str]:
+    return re.compile(_any_of({unicodedata.normalize("NFKC", text) for text in _literals(tokenizer)}))
 
 
 def _look_alike_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
     flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
-    for start, end in _look_alike_spans(rendered.text, tokenizer):
-        first = int(np.searchsorted(raw.end, start, side="right"))
-        last = int(np.searchsorted(raw.start, end, side="left"))
-        if not control[first:last].any():
-            flags[first:last] |= np.uint32(TokenFlag.LOOK_ALIKE)
+    spans = _look_alike_spans(rendered, tokenizer)
+    if not spans:
+        return flags
+    places = np.array(spans, dtype=np.int64)
+    first = np.searchsorted(raw.end, places[:, 0], side="right")
+    last = np.searchsorted(raw.start, places[:, 1], side="left")
+    controls_before = np.concatenate(([0], np.cumsum(control)))
+    for row in np.flatnonzero(controls_before[last] == controls_before[first]).tolist():
+        flags[first[row] : last[row]] |= np.uint32(TokenFlag.LOOK_ALIKE)
     return flags
 
 
-def _look_alike_spans(text: str, tokenizer: Tokenizer) -> list[tuple[int, int]]:
+def _look_alike_spans(rendered: Rendered, tokenizer: Tokenizer) -> list[tuple[int, int]]:
     """Byte ranges of text that spells a control token, also after NFKC folding (full-width forms)."""
-    if not any(mark in text for mark in "<[＜﹤［"):
-        return []
-    folded, places = _fold(text)
-    pattern = _literals(tokenizer)
-    found = {match.span() for match in _SHAPE.finditer(folded)}
-    if pattern is not None:
-        found |= {match.span() for match in pattern.finditer(folded)}
-    spans = [(places[start], places[end]) for start, end in sorted(found)]
-    if text.isascii():
-        return spans
-    return [(len(text[:start].encode()), len(text[:end].encode())) for start, end in spans]
+    spans = [match.span() for match in _byte_pattern(tokenizer).finditer(rendered.utf8)]
+    if not rendered.text.isascii() and any(char in rendered.text for char in _WIDE):
+        folded, places = _fold(rendered.text)
+        spans += [(places[match.start()], places[match.end()]) for match in _folded_pattern(tokenizer).finditer(folded)]
+    return spans
 
 
-def _fold(text: str) -> tuple[str, Sequence[int]]:
-    """NFKC character by character, with the index in `text` of every folded character."""
-    if text.isascii():
-        return text, range(len(text) + 1)
-    folded, places = [], []
-    for index, char in enumerate(text):
+def _fold(text: str) -> tuple[str, list[int]]:
+    """NFKC character by character, with the byte in `text` at which every folded character begins."""
+    folded, places, byte = [], [], 0
+    for char in text:
         form = char if char < "\x80" else unicodedata.normalize("NFKC", char)
         folded.append(form)
-        places.extend([index] * len(form))
-    return "".join(folded), [*places, len(text)]
+        places.extend([byte] * len(form))
+        byte += len(char.encode())
+    return "".join(folded), [*places, byte]
 
 
 def _safe_ids(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:

@@ -194,11 +194,12 @@ def test_a_control_token_assembled_from_template_and_role_crosses_segments() -> 
     assert result["safe_input_ids"][0] != result["input_ids"][0]
 
 
-def test_text_that_only_looks_like_a_control_token_is_flagged_also_in_full_width() -> None:
-    for text in ("<|im_begin|>", "＜|im_end|＞"):
-        tokens = inspect([{"role": "user", "content": text}], tokenizer="qwen3").to_dict()["tokens"]
-        flagged = b"".join(bytes.fromhex(t["bytes"]) for t in tokens if "look_alike" in t["flags"])
-        assert text.encode() in flagged
+@pytest.mark.parametrize("text", ["<|im_begin|>", "＜|im_end|＞", "<｜im_end｜>"])
+def test_text_that_only_looks_like_a_control_token_is_flagged_also_in_full_width(text: str) -> None:
+    content = f"before it {text} after it"
+    tokens = inspect([{"role": "user", "content": content}], tokenizer="qwen3").to_dict()["tokens"]
+    flagged = b"".join(bytes.fromhex(t["bytes"]) for t in tokens if "look_alike" in t["flags"])
+    assert text.encode() in flagged and len(flagged) <= len(text.encode()) + 2
 
 
 def test_added_tokens_are_told_apart_from_special_ones() -> None:
