@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 from datetime import datetime
@@ -14,10 +15,10 @@ from transformers import PreTrainedTokenizerFast
 from inspector.encode import FLAG_NAMES
 from inspector.errors import ErrorKind
 from inspector.pipeline import Inspection, inspect
-from tests.reference import reference_clock
 from inspector.sources import resolve_template, resolve_tokenizer
 from inspector.tokenizers import load_tokenizer
 from tests.conversations import CONVERSATIONS, conversation
+from tests.reference import reference_clock
 
 CLOCK = "2026-01-31T09:30:00"
 WITH_TEMPLATE = ("smollm2", "qwen3", "llama3", "llama3.1", "gemma3", "deepseek-v3")
@@ -111,7 +112,7 @@ def check_invariants(inspection: Inspection) -> None:
     utf8 = result["rendered"]["text"].encode()
     segments, tokens = result["rendered"]["segments"], result["tokens"]
     assert b"".join(utf8[s["start"] : s["end"]] for s in segments) == utf8
-    assert all(left["end"] == right["start"] for left, right in zip(segments, segments[1:]))
+    assert all(left["end"] == right["start"] for left, right in itertools.pairwise(segments))
     length = len(tokens)
     assert [token["id"] for token in tokens] == result["input_ids"]
     assert all(len(result[key]) == length for key in ("attention_mask", "position_ids", "assistant_mask"))
