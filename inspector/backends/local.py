@@ -286,7 +286,7 @@ def _from_pretrained(folder: str, dtype: Any, **arguments: Any) -> Any:
     except (MemoryError, InspectorError):
         raise
     except Exception as fault:  # the library raises every kind for a damaged file
-        raise _load_error(fault) from fault
+        raise _load_error(fault, folder) from fault
     lacking = sorted(info["missing_keys"]) + sorted(str(key) for key in info["mismatched_keys"])
     if lacking or info["error_msgs"]:
         raise _error(
@@ -298,10 +298,10 @@ def _from_pretrained(folder: str, dtype: Any, **arguments: Any) -> Any:
     return model
 
 
-def _load_error(fault: Exception) -> InspectorError:
+def _load_error(fault: Exception, folder: str) -> InspectorError:
     if _out_of_memory(fault):
         return _memory_error()
-    text = " ".join(str(fault).split())[:300]
+    text = " ".join(str(fault).replace(folder, "the model's folder").split())
     if "trust_remote_code" in text:
         return _error(
             ErrorKind.RemoteCodeRefused,
@@ -310,7 +310,7 @@ def _load_error(fault: Exception) -> InspectorError:
         )
     return _error(
         ErrorKind.ModelInvalid,
-        f"transformers cannot load the model: {type(fault).__name__}: {text}",
+        f"transformers cannot load the model: {type(fault).__name__}: {text[:300]}",
         "check config.json and the weights; the architecture must be a causal language model of transformers",
     )
 
