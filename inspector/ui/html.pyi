@@ -40,10 +40,10 @@ class Bench(gr.HTML):
         )
     from typing import Callable, Literal, Sequence, Any, TYPE_CHECKING
     from gradio.blocks import Block
-
     if TYPE_CHECKING:
         from gradio.components import Timer
         from gradio.components.base import Component
+
 
 def static_text(name: str) -> str:
     """Read markup or style.
@@ -55,6 +55,7 @@ def static_text(name: str) -> str:
     if found:
         raise ValueError(f"{name} holds {found}, which Gradio evaluates")
     return text
+
 
 def script() -> str:
     """Join the scripts: helpers, one file a view, then the controller that uses them."""

@@ -8,6 +8,7 @@ tokenized, escaped or translated here.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -220,7 +221,7 @@ def align(a: Any, b: Any) -> dict[str, Any]:
 def _row_texts(encoding: Any, cuts: np.ndarray) -> list[bytes]:
     utf8, start = encoding.rendered.utf8, encoding.start
     edges = [0, *(int(start[cut]) for cut in cuts[1:-1].tolist()), len(utf8)]
-    return [utf8[x:y] for x, y in zip(edges[:-1], edges[1:], strict=True)]
+    return [utf8[x:y] for x, y in itertools.pairwise(edges)]
 
 
 def _pairs(a: list[bytes], b: list[bytes]) -> np.ndarray:

@@ -1,7 +1,7 @@
 // Hex dump: offset, bytes, text. Bytes keep the two tones of their tokens.
 
 const bytesModel = (state, cols) => {
-  const { panes } = state, width = cols >= 16 * 4 ? 16 : cols >= 8 * 4 ? 8 : 4;
+  const { panes } = state, width = cols >= 16 * 3.5 + 1 ? 16 : cols >= 8 * 3.5 + 1 ? 8 : 4;
   return {
     panes: panes.length, rows: Math.max(1, ...panes.map((pane) => Math.ceil(pane.bytes.length / width))), gutterWidth: 62,
     lines: (q, k) => (k * width < panes[q].bytes.length ? 1 : 0),
@@ -17,7 +17,7 @@ const bytesModel = (state, cols) => {
           parent.appendChild(node);
         }
       }
-      if (to - from < width) host.appendChild(el('span', 'ti-fill', '   '.repeat(width - (to - from))));
+      if (to - from < width) { const fill = el('span', 'ti-fill'); fill.style.width = (width - (to - from)) * 2.5 + 'ch'; host.appendChild(fill); }
       host.appendChild(text);
     },
     place: (q, i) => [Math.floor(panes[q].start[i] / width), 0],

@@ -1,0 +1,477 @@
+"""The page in a real Chromium: what a person does on it, and what it must never do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parent.parent
+SHOTS = ROOT / "test-artifacts"
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+ANSWER_MS = 60_000  # the first answer loads a tokenizer
+HOSTILE = (
+    "<img src=x onerror=\"window.pwned='img'\">",
+    "</script><script>window.pwned='script'</script>",
+    "${window.pwned='dollar'}",
+    "`${(() => { window.pwned = 'tick' })()}`",
+    "{{constructor.constructor('window.pwned=1')()}}",
+    "\"><svg onload=window.pwned='svg'>",
+)
+
+
+def unavailable(why: str) -> None:
+    if os.environ.get("CI") == "true":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    sync_api = (
+        pytest.importorskip("playwright.sync_api")
+        if os.environ.get("CI") != "true"
+        else __import__("playwright.sync_api").sync_api
+    )
+    installed = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+    with sync_api.sync_playwright() as playwright:
+        try:
+            found = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            unavailable(f"no Chromium can be started ({str(error).splitlines()[0]}): run make test, which installs one")
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port)}
+    environment.pop("GRADIO_SERVER_NAME", None)
+    app = subprocess.Popen(
+        [sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    url = f"http://127.0.0.1:{port}/"
+    try:
+        wait_for(url, app)
+        yield url
+    finally:
+        app.terminate()
+        app.wait(20)
+
+
+def wait_for(url: str, app: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if app.poll() is not None:
+            pytest.fail(f"app.py ended with {app.returncode}: {app.stdout.read().decode() if app.stdout else ''}")
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail("app.py did not answer within 60 s")
+
+
+class Inspector:
+    """The page as a person uses it, with what it must not do recorded."""
+
+    def __init__(self, browser: Any, address: str, **context: Any) -> None:
+        self.outside: list[str] = []
+        self.faults: list[str] = []
+        self.context = browser.new_context(**{"viewport": WIDE, "locale": "en-US", **context})
+        self.page = self.context.new_page()
+        self.page.route("**/*", self._only(address))
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
+        self.page.goto(address)
+        self.settle()
+
+    def _only(self, address: str) -> Any:
+        def handle(route: Any) -> None:
+            url = route.request.url
+            if url.startswith((address, "data:", "blob:")):
+                route.continue_()
+            else:
+                self.outside.append(url)
+                route.abort()
+
+        return handle
+
+    def settle(self) -> None:
+        """Wait until the last input has been answered."""
+        self.page.wait_for_function("() => { const b = document.querySelector('#bench .ti'); return b && b.dataset.ready === '1' && !b.parentNode.bench.inFlight && !b.parentNode.bench.dirty; }", timeout=ANSWER_MS)  # fmt: skip
+
+    def type_in(self, name: str, text: str) -> None:
+        self.page.fill(f'[data-in="{name}"]', text)
+        self.settle()
+
+    def choose(self, name: str, value: str) -> None:
+        self.page.select_option(f'[data-in="{name}"]', value)
+        self.settle()
+
+    def paste_template(self, pane: int, text: str) -> None:
+        self.page.locator(".ti-paste").nth(pane).evaluate("node => { node.open = true; }")
+        self.type_in(f"template_text{pane}", text)
+
+    def open(self, view: str) -> None:
+        self.page.click(f'[data-view="{view}"]')
+
+    def pane(self, number: int) -> dict[str, Any]:
+        """What the page holds of a pane: ids and text."""
+        return self.page.evaluate("q => { const p = document.querySelector('#bench .ti').parentNode.bench.state.panes[q]; return {ids: Array.from(p.ids), text: p.text(0, p.bytes.length)}; }", number)  # fmt: skip
+
+    def error(self, name: str) -> str:
+        """The error under the field that holds the input `name`; "" if none is shown."""
+        node = self.page.locator(".ti-field", has=self.page.locator(f'[data-in="{name}"]')).locator(".ti-err")
+        return node.inner_text() if node.is_visible() else ""
+
+    def card(self) -> str:
+        return self.page.inner_text(".ti-card")
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Any]:
+    opened: list[Inspector] = []
+
+    def opener(**context: Any) -> Inspector:
+        opened.append(Inspector(browser, address, **context))
+        return opened[-1]
+
+    yield opener
+    for inspector in opened:
+        inspector.context.close()
+        assert inspector.outside == [], "the page asked an outside server"
+        assert inspector.faults == [], "the page's script failed"
+
+
+def messages(*contents: str) -> str:
+    roles = ("user", "assistant")
+    return json.dumps([{"role": roles[k % 2], "content": text} for k, text in enumerate(contents)], ensure_ascii=False)
+
+
+def test_the_first_screen_compares_two_revisions_that_differ(open_page: Any) -> None:
+    bench = open_page()
+    assert bench.page.input_value('[data-in="template0"]') != bench.page.input_value('[data-in="template1"]')
+    a, b = bench.pane(0), bench.pane(1)
+    assert a["ids"] and b["ids"] and a != b
+    assert "First difference" in bench.page.inner_text(".ti-compare")
+    assert f"{len(a['ids'])} tokens" in bench.page.inner_text(".ti-head0 .ti-counts")
+    assert bench.page.locator(".ti-col0 .ti-tok").count() > 10 and bench.page.locator(".ti-col1 .ti-tok").count() > 10
+
+
+def test_pasted_messages_give_the_known_ids_of_both_teaching_tokenizers(open_page: Any) -> None:
+    bench = open_page()
+    bench.choose("tokenizer0", "bytes")
+    bench.choose("template0", "")
+    bench.choose("tokenizer1", "bytes")
+    bench.choose("template1", "bytes")
+    bench.type_in("messages", messages("hi"))
+    assert bench.pane(0)["ids"] == [256, 257, 104, 105, 258]
+    assert bench.pane(0) == bench.pane(1)
+    assert "same bytes and the same ids" in bench.page.inner_text(".ti-compare")
+
+
+def test_typing_a_key_updates_both_panes_and_keeps_focus_and_text(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("ab"))
+    area = bench.page.locator('[data-in="messages"]')
+    area.evaluate("node => { const at = node.value.indexOf('ab') + 1; node.focus(); node.setSelectionRange(at, at); }")
+    bench.page.keyboard.type("XYZ", delay=5)
+    bench.settle()
+    assert "aXYZb" in bench.pane(0)["text"] and "aXYZb" in bench.pane(1)["text"]
+    bench.page.keyboard.press("Backspace")
+    bench.settle()
+    assert "aXYb" in bench.pane(0)["text"]
+    assert bench.page.evaluate("() => document.activeElement.dataset.in") == "messages"
+    bench.page.evaluate("() => document.execCommand('insertText', false, '粘贴')")
+    bench.settle()
+    assert "aXY粘贴b" in bench.pane(1)["text"]
+
+
+def test_broken_json_shows_its_place_under_its_editor_keeps_the_old_result_and_clears_again(open_page: Any) -> None:
+    bench = open_page()
+    before, good = bench.pane(0), bench.page.input_value('[data-in="messages"]')
+    broken = good.replace('"role"', '"role', 1)
+    bench.type_in("messages", broken)
+    shown = bench.error("messages")
+    assert re.search(r"line \d+, column \d+", shown) and "\n" not in shown and "→" in shown
+    assert bench.page.input_value('[data-in="messages"]') == broken
+    assert bench.pane(0) == before
+    assert bench.page.locator("#bench .ti.stale0.stale1").count() == 1
+    assert bench.page.get_attribute('[data-in="messages"]', "aria-invalid") == "true"
+    bench.page.screenshot(path=shot("broken-json"))
+    bench.type_in("messages", good)
+    assert bench.error("messages") == "" and bench.page.locator("#bench .ti.stale0").count() == 0
+
+
+@pytest.mark.parametrize("field, text", [("tools", "[{]"), ("documents", '{"a": 1'), ("arguments", '{"messages": []}')])
+def test_each_editor_shows_its_own_error(open_page: Any, field: str, text: str) -> None:
+    bench = open_page()
+    bench.type_in(field, text)
+    assert bench.error(field) and bench.page.input_value(f'[data-in="{field}"]') == text
+    assert [name for name in ("messages", "tools", "documents", "arguments") if bench.error(name)] == [field]
+
+
+def test_a_template_error_shows_under_its_pane_with_its_line_and_the_other_pane_goes_on(open_page: Any) -> None:
+    bench = open_page()
+    bench.paste_template(0, "one\n{{ raise_exception('no such turn') }}\n")
+    assert "no such turn" in bench.error("template0") and "line 2" in bench.error("template0")
+    assert bench.error("template1") == ""
+    bench.type_in("messages", messages("still alive"))
+    assert "still alive" in bench.pane(1)["text"]
+    bench.paste_template(0, "{% for m in messages %}{{ m.content }}|{% endfor %}")
+    assert bench.error("template0") == "" and bench.pane(0)["text"] == "still alive|"
+
+
+def test_an_unknown_tokenizer_shows_under_its_dropdown(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.locator('[data-in="tokenizer1"]').select_option(
+        index=bench.page.locator('[data-in="tokenizer1"] option').count() - 1
+    )
+    bench.type_in("tokenizer_ref1", "no-such-tokenizer")
+    assert "no-such-tokenizer" in bench.error("tokenizer1")
+    assert bench.error("tokenizer0") == "" and bench.error("template1") == ""
+    bench.type_in("tokenizer_ref1", "bytes")
+    assert bench.error("tokenizer1") == ""
+
+
+def test_wrong_options_show_next_to_their_fields(open_page: Any) -> None:
+    bench = open_page()
+    for name, wrong in (("context_window", "many"), ("max_new_tokens", "-1"), ("clock", "yesterday")):
+        bench.type_in(name, wrong)
+        assert bench.error(name), name
+        bench.type_in(name, "")
+        assert bench.error(name) == "", name
+
+
+def test_the_budget_view_says_what_was_kept_and_dropped_and_a_rejection_shows_by_the_window(open_page: Any) -> None:
+    bench = open_page()
+    for pane in "01":
+        bench.choose(f"tokenizer{pane}", "bytes")
+        bench.choose(f"template{pane}", "")
+    bench.type_in("messages", messages("a" * 40, "b" * 40, "c"))
+    bench.type_in("context_window", "60")
+    bench.open("budget")
+    text = bench.page.inner_text(".ti-grid")
+    assert "context window N 60" in text and "dropped" in text and "kept" in text
+    bench.type_in("context_window", "3")
+    assert bench.error("context_window")
+
+
+def test_a_split_character_is_one_group_with_its_ids_and_no_replacement_character(open_page: Any) -> None:
+    bench = open_page()
+    for pane in "01":
+        bench.choose(f"tokenizer{pane}", "bytes")
+        bench.choose(f"template{pane}", "")
+    bench.type_in("messages", messages("é🦊"))
+    groups = bench.page.locator(".ti-col0 .ti-group")
+    assert [groups.nth(k).locator(".ti-glyph").inner_text() for k in range(groups.count())] == ["é", "🦊"]
+    assert groups.nth(1).locator(".ti-part").all_inner_texts() == [str(b) for b in "🦊".encode()]
+    groups.nth(1).locator(".ti-part").nth(2).click()
+    assert "a6" in bench.card() and "U+1F98A" in bench.card() and "part 3 of 4" in bench.card()
+    assert "\ufffd" not in bench.page.inner_text("#bench")
+
+
+def test_invisible_characters_are_visible(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("a\u202eb\u200bc\u0007d\te\u00a0f"))
+    bench.open("rendered")
+    text = bench.page.inner_text(".ti-grid")
+    for mark in ("‹202E›", "‹200B›", "␇", "⇥", "‹00A0›", "⏎"):
+        assert mark in text, mark
+    assert "\u202e" not in text and "\u200b" not in text
+
+
+def test_special_tokens_have_a_second_cue_and_forged_ones_a_third(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("x<|im_end|>y"))
+    forged = bench.page.locator(".ti-col0 .f-from_content").first
+    assert "⚠" in forged.inner_text() and "<|im_end|>" in forged.inner_text()
+    assert "1 from content ⚠" in bench.page.inner_text(".ti-head0 .ti-counts")
+    special = bench.page.locator(".ti-col0 .f-special:not(.f-from_content)").first
+    plain = bench.page.locator(".ti-col0 .ti-tok:not(.f-special)").first
+    weight = "node => getComputedStyle(node).paddingLeft"
+    assert special.evaluate(weight) != plain.evaluate(weight)
+
+
+def test_the_keyboard_walks_tokens_panes_and_differences(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.focus(".ti-grid")
+    bench.page.keyboard.press("Home")
+    assert "A #0" in bench.card() and "B #0" in bench.card()
+    bench.page.keyboard.press("ArrowRight")
+    assert "A #1" in bench.card()
+    bench.page.keyboard.press("ArrowDown")
+    bench.page.keyboard.press("ArrowUp")
+    assert "A #1" in bench.card()
+    bench.page.keyboard.press("]")
+    assert bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.selected") == [1, 1]
+    bench.page.keyboard.press("[")
+    bench.page.keyboard.press("n")
+    assert bench.page.locator(".ti-diff .ti-on").count() == 1
+    bench.page.keyboard.press("End")
+    assert f"A #{len(bench.pane(0)['ids']) - 1}" in bench.card()
+    active = bench.page.get_attribute(".ti-grid", "aria-activedescendant")
+    assert bench.page.locator(f"#{active}.ti-on").count() == 1
+    assert bench.page.evaluate("() => document.activeElement.className") == "ti-grid"
+
+
+def test_selecting_a_token_marks_its_counterpart_in_the_other_pane_and_its_template_line(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.locator(".ti-col0 .f-special").first.click()
+    assert bench.page.locator(".ti-col0 .ti-on").count() == 1 and bench.page.locator(".ti-col1 .ti-lk").count() == 1
+    assert "template line" in bench.card() and "3c 7c 69 6d" in bench.card()
+    bench.open("bytes")
+    assert (
+        bench.page.locator(".ti-col0 .ti-byte.ti-on").count() > 0
+        and bench.page.locator(".ti-col1 .ti-byte.ti-lk").count() > 0
+    )
+    bench.open("template")
+    assert bench.page.locator(".ti-col0.ti-on").count() > 0
+
+
+def test_ids_can_be_shown(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.get_by_label("ids", exact=True).check()
+    first = bench.page.locator(".ti-col0 .ti-tok .ti-id").first.inner_text()
+    assert int(first) == bench.pane(0)["ids"][0]
+
+
+def test_hex_dump_and_record_hold_the_pane(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("héllo"))
+    bench.open("bytes")
+    shown = "".join(bench.page.locator(".ti-col0 > .ti-byte").all_inner_texts())
+    assert bytes.fromhex(shown).decode() == bench.pane(0)["text"]
+    bench.open("record")
+    bench.page.wait_for_function(
+        "() => document.querySelector('.ti-grid').innerText.includes('inspection/1')", timeout=ANSWER_MS
+    )
+    records = bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.state.records")
+    assert [json.loads(text)["input_ids"] for text in records] == [bench.pane(0)["ids"], bench.pane(1)["ids"]]
+    bench.open("tensors")
+    assert f"int64[1, {len(bench.pane(0)['ids'])}]" in bench.page.inner_text(".ti-grid")
+
+
+def test_logits_of_the_real_model_come_on_opening_the_tab(open_page: Any) -> None:
+    bench = open_page()
+    for pane, template in ((0, ""), (1, "chatml")):
+        bench.choose(f"tokenizer{pane}", "smollm2")
+        bench.choose(f"template{pane}", template)
+    bench.type_in("messages", messages("What is the capital of France?"))
+    bench.open("logits")
+    assert bench.page.locator(".ti-working").count() == 1
+    bench.page.wait_for_selector(".ti-logits", timeout=180_000)
+    rows = bench.page.locator(".ti-logits tr")
+    assert rows.count() > 10 and "The" in rows.nth(1).inner_text()
+    assert bench.page.locator(".ti-bar0").count() >= 10 and bench.page.locator(".ti-bar1").count() >= 10
+    bench.page.screenshot(path=shot("logits"))
+    bench.type_in("messages", messages("other"))
+    assert "earlier input" in bench.page.inner_text(".ti-logbar")
+
+
+def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
+    bench = open_page()
+    for text in HOSTILE:
+        bench.type_in("messages", json.dumps([{"role": "user", "content": text}, {"role": text, "content": text}]))
+        bench.type_in(
+            "tools",
+            json.dumps([{"type": "function", "function": {"name": text, "description": text, "parameters": {}}}]),
+        )
+        for name in ("documents", "arguments", "clock", "context_window", "max_new_tokens", "model"):
+            bench.page.fill(f'[data-in="{name}"]', text)
+        bench.settle()
+        for name in ("documents", "arguments", "clock", "context_window", "max_new_tokens"):
+            bench.page.fill(f'[data-in="{name}"]', "")
+        bench.paste_template(0, "{{ messages[0].content }}\n{# " + text.replace("#}", "") + " #}")
+        bench.paste_template(1, text)
+        for pane in (0, 1):
+            options = bench.page.locator(f'[data-in="tokenizer{pane}"] option')
+            bench.page.locator(f'[data-in="tokenizer{pane}"]').select_option(index=options.count() - 1)
+            bench.type_in(f"tokenizer_ref{pane}", text)
+            bench.choose(f"tokenizer{pane}", "bytes")
+        for view in ("bytes", "rendered", "budget", "tensors", "template", "record", "tokens"):
+            bench.open(view)
+        bench.settle()
+        assert bench.page.evaluate("() => window.pwned") is None, text
+    assert bench.page.locator("#bench img, #bench svg, #bench script").count() == 0
+
+
+def test_two_pages_do_not_mix(open_page: Any) -> None:
+    one, two = open_page(), open_page()
+    one.type_in("messages", messages("first visitor"))
+    two.type_in("messages", messages("second visitor"))
+    assert "first visitor" in one.pane(0)["text"] and "second" not in one.pane(0)["text"]
+    assert "second visitor" in two.pane(0)["text"]
+
+
+def test_the_interface_speaks_chinese_and_the_dark_switch_works(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.click('[data-act="language"]')
+    assert "词元" in bench.page.inner_text(".ti-tabs") and "首个差异" in bench.page.inner_text(".ti-compare")
+    before = bench.page.evaluate("() => getComputedStyle(document.querySelector('.ti')).backgroundColor")
+    bench.page.click('[data-act="dark"]')
+    assert bench.page.evaluate("() => getComputedStyle(document.querySelector('.ti')).backgroundColor") != before
+
+
+def test_every_editor_and_choice_has_a_name_for_screen_readers(open_page: Any) -> None:
+    bench = open_page()
+    nameless = bench.page.evaluate("() => Array.from(document.querySelectorAll('#bench textarea, #bench input, #bench select, #bench button')).filter(n => !(n.labels && n.labels.length && n.labels[0].textContent.trim()) && !n.getAttribute('aria-label') && !n.textContent.trim()).map(n => n.outerHTML)")  # fmt: skip
+    assert nameless == []
+    assert bench.page.get_by_label("Messages (JSON)").count() == 1
+    assert bench.page.get_by_label("A Tokenizer", exact=True).count() == 1
+
+
+def test_a_long_conversation_is_virtualised_and_scrolls_to_its_end(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("\n".join(f"line {k} of a long text" for k in range(4000))))
+    assert len(bench.pane(0)["ids"]) > 20_000
+    assert bench.page.locator(".ti-line").count() < 200
+    bench.page.focus(".ti-grid")
+    bench.page.keyboard.press("End")
+    assert bench.page.locator(".ti-col0 .ti-on").count() == 1
+    assert bench.page.locator(".ti-line").count() < 200
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_first_screen_fits_at_both_sizes(open_page: Any, size: dict[str, int], scheme: str) -> None:
+    bench = open_page(viewport=size, color_scheme=scheme)
+    bench.page.focus(".ti-grid")
+    bench.page.keyboard.press("n")
+    bench.page.screenshot(path=shot(f"page-{size['width']}x{size['height']}-{scheme}"), full_page=size is NARROW)
+    overflow = bench.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
+    assert overflow <= 0, "the page scrolls sideways"
+    cut = bench.page.evaluate("() => Array.from(document.querySelectorAll('.ti-line .ti-col')).filter(n => n.scrollWidth > n.clientWidth + 1).length")  # fmt: skip
+    assert cut == 0, "a line of the grid is cut off"
+    assert bench.page.locator(".ti-input").evaluate("node => node.open") is (size is WIDE)
+    if size is NARROW:
+        starts = bench.page.locator(".ti-gut").all_inner_texts()[:4]
+        assert [text[0] for text in starts] == ["A", "B", "A", "A"] or [text[0] for text in starts] == [
+            "A",
+            "B",
+            "A",
+            "B",
+        ]
+
+
+def shot(name: str) -> str:
+    SHOTS.mkdir(exist_ok=True)
+    return str(SHOTS / f"{name}.png")
