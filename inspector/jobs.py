@@ -124,5 +124,10 @@ def _answer(value: Any) -> bytes:
 
 
 def warm() -> None:
-    """Run once in the zygote before the first fork: touch lazily loaded code so that no child has to load it."""
-    json.loads(json.dumps({"warm": [1.5, None, "é"]}))
+    """Run once in the zygote before the first fork: good and bad templates through the real pipeline, so that no child
+    has to import or compile what they need."""
+    from inspector.pipeline import Options, prepare
+
+    request = b'[{"role": "user", "content": "warm"}]'
+    for template in (None, "{% if", "{{ 1 // 0 }}", "{{ raise_exception('warm') }}", "{{ messages | tojson }}"):
+        inspect(pickle.dumps(prepare(request, Options(tokenizer="bytes", template_text=template))))

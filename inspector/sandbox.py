@@ -75,7 +75,20 @@ PUBLIC_LIMITS = Limits(2, 4, 1024, 16 * MIB, 4 * MIB, 4 * _CORES, idle_s=300.0, 
 # For a public page: loading a tokenizer file, given as `limits=` of that call.
 PUBLIC_LOAD_LIMITS = replace(PUBLIC_LIMITS, cpu_s=10, wall_s=15, request_bytes=80 * MIB)
 
-PRELOAD = ("inspector.jobs", "jinja2", "numpy", "tokenizers", "transformers.utils.chat_template_utils")
+# All that a job imports: what is missing here, every fresh child imports again. No torch among it.
+PRELOAD = (
+    "transformers.utils.chat_template_utils",
+    "tokenizers",
+    "inspector.jobs",
+    "inspector.pipeline",
+    "inspector.comparison",
+    "inspector.openai_count",
+    "inspector.tokenizers.fast",
+    "inspector.tokenizers.gguf",
+    "inspector.tokenizers.tiktoken_ranks",
+    "inspector.ui.payload",
+    "inspector.ui.views.record",
+)
 
 START_S = 60.0  # from asking for a child to its first byte; covers the zygote's own start on a slow disk
 REAP_S = 10.0

@@ -183,6 +183,7 @@ def test_the_default_sandbox_loads_the_real_code_without_torch():
     with Sandbox.start() as sandbox:
         facts = json.loads(sandbox.call("self_test", b""))
         status = sandbox.status()
+        assert len(os.listdir(f"/proc/{sandbox._zygote.process.pid}/task")) == 1  # forking with threads is unsound
     assert facts["torch_loaded"] is False and facts["own_session"] is True
     assert all(status["rlimits"][name] is not None for name in ("AS", "CPU", "FSIZE", "NOFILE", "CORE"))
     assert status["seccomp"] is False and status["landlock"] is False
