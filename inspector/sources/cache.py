@@ -150,7 +150,7 @@ def remember(ref: str, files: dict[str, str]) -> None:
     """Record what an unpinned reference gave, so that it gives the same later and without a network."""
     with workspace() as folder, disk_errors():
         draft = folder / "record.json"
-        draft.write_text(json.dumps({"ref": ref, "files": files}, sort_keys=True), "utf-8")
+        draft.write_text(json.dumps({"ref": ref, "files": files}), "utf-8")
         _record_path(ref).parent.mkdir(parents=True, exist_ok=True)
         os.replace(draft, _record_path(ref))
 

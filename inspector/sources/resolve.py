@@ -156,7 +156,11 @@ def _located(
     if colon and scheme in ("folder", "gguf"):
         return _at_path(Path(rest).expanduser(), names, template)
     path = Path(ref).expanduser()
-    if "\x00" not in ref and (path.exists() or "/" in ref or path.suffix in (".json", ".jinja", ".gguf", ".txt")):
+    if (
+        ref.strip()
+        and "\x00" not in ref
+        and (path.exists() or "/" in ref or path.suffix in (".json", ".jinja", ".gguf", ".txt"))
+    ):
         return _at_path(path, names, template)
     raise _unknown(ref, list(known))
 

@@ -84,9 +84,8 @@ class Tokenizer(Protocol):
     added_tokens: tuple[AddedToken, ...]
     chat_templates: dict[str, str]  # name -> Jinja text ("default", "tool_use", ...); empty if none
     reconstructed: bool
-    control_needs_template: (
-        bool  # True: ids of control tokens come only from bytes that the template wrote (teaching tokenizers)
-    )
+    # True: ids of control tokens come only from bytes that the template wrote (teaching tokenizers)
+    control_needs_template: bool
 
     def encode(
         self, text: str, *, add_special_tokens: bool = False, content: Sequence[tuple[int, int]] = ()

@@ -64,7 +64,7 @@ def parse_object(data: bytes, name: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        where = {"file": name}
+        where: dict[str, Any] = {"file": name}
         if isinstance(error, json.JSONDecodeError):
             where |= {"line": error.lineno, "column": error.colno}
         raise invalid(f"{name} is not JSON: {error}", where) from error
