@@ -13,12 +13,17 @@ from __future__ import annotations
 
 import enum
 import json
+import operator
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from inspector.errors import ErrorKind, InspectorError
@@ -44,21 +49,28 @@ class Origin:
 
     `exact` says that a run's offset is a place in `text`, the field's own text; it is False for dict keys (their path
     is that of the value), for numbers printed otherwise than spelled, and for derived text. `inputs` are the paths a
-    derived origin was made from. Compared by identity.
+    derived origin was made from. `owner` is the index of the message that a written field belongs to; a message's role
+    and name are no part of what it says, so they have none. Compared by identity.
     """
 
-    __slots__ = ("exact", "inputs", "kind", "path", "text")
+    __slots__ = ("exact", "inputs", "kind", "owner", "path", "text")
 
     def __init__(
-        self, kind: SegmentKind, path: str, text: str = "", exact: bool = False, inputs: tuple[str, ...] = ()
+        self,
+        kind: SegmentKind,
+        path: str,
+        text: str = "",
+        exact: bool = False,
+        owner: int = -1,
+        inputs: tuple[str, ...] = (),
     ) -> None:
         self.kind, self.path, self.text, self.exact = kind, path, text, exact
-        self.inputs = inputs
+        self.owner, self.inputs = owner, inputs
 
     def __reduce__(self) -> Any:
         if self is TEMPLATE:
             return "TEMPLATE"
-        return Origin, (self.kind, self.path, self.text, self.exact, self.inputs)
+        return Origin, (self.kind, self.path, self.text, self.exact, self.owner, self.inputs)
 
     def __repr__(self) -> str:
         return f"Origin({self.kind.name}, {self.path!r})"
@@ -75,7 +87,21 @@ class Run(NamedTuple):
 
 Runs = tuple[tuple[int, Origin, int, int], ...]
 
+NOBODY = -1
 TEMPLATE = Origin(SegmentKind.TEMPLATE, "")
+_OWNED = re.compile(r"messages\[(\d+)\](?!\.(?:role|name)$)")
+
+
+def owner_of(path: str) -> int:
+    """Give the message that a field belongs to, NOBODY for roles, names and what is no message's.
+
+    >>> owner_of("messages[2].tool_calls[0].function.name"), owner_of("messages[2].role")
+    (2, -1)
+    """
+    match = _OWNED.match(path)
+    return int(match[1]) if match else NOBODY
+
+
 IN_GENERATION = 1 << 40  # set in a run's tag inside {% generation %}
 LINE_MASK = IN_GENERATION - 1
 MAX_NAMED_INPUTS = 8
@@ -86,7 +112,8 @@ _plain_str = str.__new__
 @lru_cache(maxsize=4096)
 def _derived_origin(inputs: tuple[str, ...]) -> Origin:
     named = ", ".join(inputs[:MAX_NAMED_INPUTS]) + (", …" if len(inputs) > MAX_NAMED_INPUTS else "")
-    return Origin(SegmentKind.DERIVED, named, inputs=inputs)
+    owner = owner_of(inputs[0]) if inputs else NOBODY
+    return Origin(SegmentKind.DERIVED, named, owner=owner, inputs=inputs)
 
 
 LOST = _derived_origin(())  # text whose source cannot be named
@@ -180,35 +207,108 @@ def _joined(pieces: Iterable[Runs]) -> Runs:
     return tuple(out)
 
 
-def concat(parts: Iterable[Any]) -> Traced:
-    """Join the outputs of a template: strings, or (string, line) pairs whose unstamped runs get that line.
-
-    This is the environment's `concat` and the hot loop of a render.
-    """
-    texts: list[str] = []
+def _merged(runs: Iterable[tuple[int, Origin, int, int]]) -> Runs:
+    """Join every run that continues the one before it."""
     out: list[tuple[int, Origin, int, int]] = []
     last_origin, last_tag, last_end = None, -1, -1
+    for run in runs:
+        chars, origin, offset, tag = run
+        if origin is last_origin and offset == last_end and tag == last_tag:
+            before = out[-1]
+            out[-1] = (before[0] + chars, origin, before[2], tag)
+        else:
+            out.append(run)
+            last_origin, last_tag = origin, tag
+        last_end = offset + chars
+    return tuple(out)
+
+
+MANY_RUNS = 16  # above this, seams are merged: a template that adds character to character stays linear
+_get_runs = attrgetter("_runs")
+
+
+def add(items: tuple[Any, ...]) -> Any:
+    """Do `a + b + c + ...`; strings are joined at once, anything else is added as Python adds it."""
+    for item in items:
+        if type(item) is not Traced:
+            return reduce(operator.add, items)
+    runs = tuple(chain.from_iterable(map(_get_runs, items)))
+    return make("".join(items), _merged(runs) if len(runs) > MANY_RUNS else runs)
+
+
+def add_parts(items: tuple[Any, ...]) -> Any:
+    """Do what `add` does for an output: strings may stay apart, `concat` and `assemble` join them."""
+    for item in items:
+        if type(item) is not Traced:
+            return traced_str(reduce(operator.add, items))
+    return items
+
+
+def _flattened(parts: Iterable[Any]) -> tuple[list[str], list[int]]:
+    """Give the strings of a template's outputs and the line of each (0: it knows its own).
+
+    An output is a string, a (string, line) pair, or a (tuple of strings, line) pair.
+    """
+    texts: list[str] = []
+    lines: list[int] = []
     for part in parts:
         if type(part) is tuple:
             text, line = part
+            if type(text) is tuple:
+                texts += text
+                lines += (line,) * len(text)
+                continue
+            texts.append(text)
+            lines.append(line)
         else:
-            text, line = part, 0
-        if not text:
-            continue
-        texts.append(text)
-        for run in text._runs if isinstance(text, Traced) else ((len(text), LOST, 0, 0),):
-            chars, origin, offset, tag = run
-            if line and not tag & LINE_MASK:
-                tag |= line
-                run = (chars, origin, offset, tag)
-            if origin is last_origin and offset == last_end and tag == last_tag:
-                before = out[-1]
-                out[-1] = (before[0] + chars, origin, before[2], tag)
-            else:
-                out.append(run)
-                last_origin, last_tag = origin, tag
-            last_end = offset + chars
-    return make("".join(texts), tuple(out))
+            texts.append(part)
+            lines.append(0)
+    return texts, lines
+
+
+def concat(parts: Iterable[Any]) -> Traced:
+    """Join the outputs of a template (the environment's `concat`); runs that no line wrote yet get their output's."""
+    texts, lines = _flattened(parts)
+    runs: list[tuple[int, Origin, int, int]] = []
+    for text, line in zip(texts, lines):
+        own = runs_of(text)
+        if line:
+            own = tuple(run if run[3] & LINE_MASK else (run[0], run[1], run[2], run[3] | line) for run in own)
+        runs += own
+    return make("".join(texts), _merged(runs) if len(runs) > MANY_RUNS else tuple(runs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunTable:
+    """A whole rendered text with its runs as columns, not merged.
+
+    Shapes: chars, offset, tag int64[n], one entry a run, beside `origins`. Units: characters.
+    """
+
+    text: str
+    chars: np.ndarray
+    origins: tuple[Origin, ...]
+    offset: np.ndarray
+    tag: np.ndarray
+
+
+def assemble(parts: Iterable[Any]) -> RunTable:
+    """Do what `concat` does, for the whole of a render at once."""
+    texts, lines = _flattened(parts)
+    try:
+        runs = list(map(_get_runs, texts))
+    except AttributeError:  # some part is a plain str
+        runs = list(map(runs_of, texts))
+    chars, origins, offset, tag = tuple(zip(*chain.from_iterable(runs))) or ((), (), (), ())
+    count = len(chars)
+    stamp = np.repeat(_column(lines, len(lines)), _column(map(len, runs), len(runs)))
+    tags = _column(tag, count)
+    tags |= np.where(tags & LINE_MASK, 0, stamp)
+    return RunTable("".join(texts), _column(chars, count), origins, _column(offset, count), tags)
+
+
+def _column(values: Iterable[int], count: int) -> np.ndarray:
+    return np.fromiter(values, np.int64, count)
 
 
 class _Reader:
@@ -331,7 +431,7 @@ class Traced(str):
         return type(self), (str.__str__(self), self._runs)
 
     def _slice(self, start: int, end: int) -> Traced:
-        if start == 0 and end == len(self):
+        if start == 0 and end == str.__len__(self):
             return self
         return self._like(str.__getitem__(self, slice(start, end)), _cut(self._runs, start, end))
 
@@ -358,13 +458,15 @@ class Traced(str):
         if not isinstance(other, str):
             return NotImplemented
         other = self._arg(other)
-        return self._like(str.__add__(self, other), _joined((self._runs, runs_of(other))))
+        runs = self._runs + runs_of(other)
+        return self._like(str.__add__(self, other), _merged(runs) if len(runs) > MANY_RUNS else runs)
 
     def __radd__(self, other: str) -> Traced:
         if not isinstance(other, str):
             return NotImplemented
         other = self._arg(other)
-        return self._like(str.__add__(other, self), _joined((runs_of(other), self._runs)))
+        runs = runs_of(other) + self._runs
+        return self._like(str.__add__(other, self), _merged(runs) if len(runs) > MANY_RUNS else runs)
 
     def __mul__(self, count: Any) -> Traced:
         text = str.__mul__(self, count)
@@ -389,9 +491,11 @@ class Traced(str):
         return self._slice(0, len(str.rstrip(self, chars)))
 
     def strip(self, chars: str | None = None, /) -> Traced:
-        left = str.lstrip(self, chars)
-        start = len(self) - len(left)
-        return self._slice(start, start + len(str.rstrip(left, chars)))
+        text = str.strip(self, chars)
+        if len(text) == len(self):
+            return self
+        start = len(self) - len(str.lstrip(self, chars)) if text else 0
+        return self._like(text, _cut(self._runs, start, start + len(text)))
 
     def removeprefix(self, prefix: str, /) -> Traced:
         return self._slice(len(self) - len(str.removeprefix(self, prefix)), len(self))
@@ -699,27 +803,28 @@ def trace(value: Any, path: str) -> Any:
         raise InspectorError(
             ErrorKind.InputInvalid, f"{path!r} does not start with a part of the request", stage="messages"
         )
-    return _trace(value, path, _ROOT_KINDS[root.group()])
+    return _trace(value, path, _ROOT_KINDS[root.group()], owner_of(path))
 
 
-def _trace(value: Any, path: str, kind: SegmentKind) -> Any:
+_SILENT_KEYS = ("role", "name")
+_MESSAGE_PATH = re.compile(r"messages\[\d+\]")
+
+
+def _trace(value: Any, path: str, kind: SegmentKind, owner: int) -> Any:
     if isinstance(value, str):
-        plain_text = str.__str__(value)
-        traced = _plain_str(Traced, plain_text)
-        traced._runs = ((len(plain_text), Origin(kind, path, plain_text, True), 0, 0),) if plain_text else ()
+        text = str.__str__(value)
+        traced = _plain_str(Traced, text)
+        traced._runs = ((len(text), Origin(kind, path, text, True, owner), 0, 0),) if text else ()
         return traced
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, dict):
-        out = {}
-        for key, item in value.items():
-            inner = child_path(path, key)
-            out[make(key, ((len(key), Origin(kind, inner), 0, 0),) if key else ())] = _trace(item, inner, kind)
-        return out
+        return _trace_dict(value, path, kind, owner)
     if isinstance(value, (list, tuple)):
-        return [_trace(item, f"{path}[{index}]", kind) for index, item in enumerate(value)]
+        root = path == "messages"
+        return [_trace(item, f"{path}[{index}]", kind, index if root else owner) for index, item in enumerate(value)]
     if isinstance(value, (int, float)):
-        return _trace_number(value, path, kind)
+        return _trace_number(value, path, kind, owner)
     raise InspectorError(
         ErrorKind.InputInvalid,
         f"{path} is a {type(value).__name__}, which JSON cannot hold",
@@ -729,10 +834,21 @@ def _trace(value: Any, path: str, kind: SegmentKind) -> Any:
     )
 
 
-def _trace_number(value: int | float, path: str, kind: SegmentKind) -> TracedInt | TracedFloat:
+def _trace_dict(value: dict[Any, Any], path: str, kind: SegmentKind, owner: int) -> dict[Any, Any]:
+    out = {}
+    is_message = owner != NOBODY and _MESSAGE_PATH.fullmatch(path) is not None
+    for key, item in value.items():
+        inner = child_path(path, key)
+        held_by = NOBODY if is_message and key in _SILENT_KEYS else owner
+        runs = ((len(key), Origin(kind, inner, "", False, held_by), 0, 0),) if key else ()
+        out[make(key, runs)] = _trace(item, inner, kind, held_by)
+    return out
+
+
+def _trace_number(value: int | float, path: str, kind: SegmentKind, owner: int) -> TracedInt | TracedFloat:
     text = int.__repr__(value) if isinstance(value, int) else float.__repr__(value)
     as_printed = getattr(value, "spelling", text) == text
-    origin = Origin(kind, path, text, as_printed)
+    origin = Origin(kind, path, text, as_printed, owner)
     return TracedInt(value, origin) if isinstance(value, int) else TracedFloat(value, origin)
 
 
@@ -920,7 +1036,7 @@ class _Printer:
             self._structure(gap)
             inner = None
             if home is not None and (item is None or item is True or item is False or isinstance(item, list)):
-                inner = Origin(home.kind, f"{home.path}[{index}]")
+                inner = Origin(home.kind, f"{home.path}[{index}]", owner=home.owner)
             self.write(item, inner, depth + 1)
             gap = spelling.item_separator + spelling.line_break(depth + 1)
         self._structure(spelling.line_break(depth) + closing if value else opening + closing)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ import numpy as np
 from inspector.engines import ENGINES, jinja2_engine
 from inspector.engines.jinja2_engine import TemplateCall, TracedRender
 from inspector.errors import ErrorKind, InspectorError
-from inspector.provenance import IN_GENERATION, LINE_MASK, Origin, SegmentKind, Traced
+from inspector.provenance import IN_GENERATION, LINE_MASK, NOBODY, Origin, RunTable, SegmentKind
 from inspector.template import Template
 
 if TYPE_CHECKING:
@@ -313,9 +314,9 @@ def _trace_run(call: TemplateCall, text: str) -> tuple[TracedRender | None, str]
         traced = jinja2_engine.render_traced(call)
     except Exception as error:
         return None, f"the traced run failed where the reference did not: {type(error).__name__}: {_first_line(error)}"
-    if traced.text == text:
+    if traced.table.text == text:
         return traced, ""
-    place = next((i for i, (a, b) in enumerate(zip(traced.text, text)) if a != b), min(len(traced.text), len(text)))
+    place = _common_prefix(traced.table.text, text)
     return None, f"the traced run differs from the reference from character {place} on"
 
 
@@ -335,13 +336,12 @@ def _unknown(text: str, utf8: bytes, template: Template, note: str) -> Rendered:
 
 
 def _assemble(text: str, utf8: bytes, template: Template, call: TemplateCall, traced: TracedRender) -> Rendered:
-    columns = _Columns(traced.text, utf8)
+    columns = _Columns(traced.table, utf8)
     prompt_start = _prompt_start(text, columns, call, traced)
     segments = columns.segments(prompt_start)
-    if any(run[3] & IN_GENERATION for run in traced.text._runs):
-        spans, source = columns.generation_spans(), "generation"
-    else:
-        spans, source = _assistant_spans(segments, utf8, call), "provenance"
+    spans, source = columns.generation_spans(), "generation"
+    if not spans:
+        spans, source = _assistant_spans(columns, utf8, call), "provenance"
     return Rendered(
         kind="bytes",
         text=text,
@@ -357,53 +357,52 @@ def _assemble(text: str, utf8: bytes, template: Template, call: TemplateCall, tr
     )
 
 
+_get_kind, _get_owner, _get_exact = attrgetter("kind"), attrgetter("owner"), attrgetter("exact")
+
+
 class _Columns:
     """The runs of a traced text as arrays in bytes, before neighbours are merged into segments."""
 
-    def __init__(self, text: Traced, utf8: bytes) -> None:
-        runs = text._runs
-        count = len(runs)
-        chars, origins, offsets, tags = zip(*runs) if runs else ((), (), (), ())
+    def __init__(self, table: RunTable, utf8: bytes) -> None:
         self.size = len(utf8)
-        self._origins = origins
-        ends = np.cumsum(np.fromiter(chars, np.int64, count))
-        self.char_ends = ends
-        self._byte_of = None if len(utf8) == len(text) else _byte_offsets(text)
-        self.end = ends if self._byte_of is None else self._byte_of[ends]
-        self.start = np.concatenate((np.zeros(min(count, 1), np.int64), self.end[:-1]))
-        tag = np.fromiter(tags, np.int64, count)
-        self.line = (tag & LINE_MASK).astype(np.int32)
-        self.in_generation = (tag & IN_GENERATION) != 0
-        self._describe(origins, offsets, count)
+        self.char_ends = np.cumsum(table.chars)
+        self._byte_of = _ByteOffsets(utf8)
+        self.end = self._byte_of(self.char_ends)
+        self.start = np.concatenate((np.zeros(1, np.int64), self.end))[:-1]
+        self.line = (table.tag & LINE_MASK).astype(np.int32)
+        self.in_generation = (table.tag & IN_GENERATION) != 0
+        self._describe(table)
 
-    def _describe(self, origins: tuple[Origin, ...], offsets: tuple[int, ...], count: int) -> None:
-        places: dict[str, int] = {"": -1}
-        rows: dict[int, tuple[int, int, bool]] = {}
-        field_bytes: dict[int, np.ndarray] = {}
-        kind, path, field_start = bytearray(count), [-1] * count, [-1] * count
-        for row, origin in enumerate(origins):
-            known = rows.get(id(origin))
-            if known is None:
-                place = places.setdefault(origin.path, len(places) - 1) if origin.path else -1
-                known = rows[id(origin)] = (int(origin.kind), place, origin.exact)
-            kind[row], path[row], exact = known
-            if exact:
-                offset = offsets[row]
-                if offset and not origin.text.isascii():
-                    table = field_bytes.get(id(origin))
-                    if table is None:
-                        table = field_bytes[id(origin)] = _byte_offsets(origin.text)
-                    offset = int(table[offset])
-                field_start[row] = offset
-        self.kind = np.frombuffer(kind, np.uint8).copy()
-        self.path = np.array(path, np.int32)
-        self.field_start = np.array(field_start, np.int64)
-        del places[""]
+    def _describe(self, table: RunTable) -> None:
+        """Look each distinct origin up once, and spread what it says over its runs."""
+        origins = list(dict.fromkeys(table.origins))
+        code_of = dict(zip(origins, range(len(origins))))
+        code = np.fromiter(map(code_of.__getitem__, table.origins), np.int64, len(table.origins))
+        paths = [origin.path for origin in origins]
+        places = dict.fromkeys(paths)
+        places.pop("", None)
         self.paths = tuple(places)
+        place_of = dict(zip(self.paths, range(len(self.paths))))
+        place_of[""] = -1
+        self.kind = np.frombuffer(bytes(map(_get_kind, origins)), np.uint8)[code]
+        self.owner = np.fromiter(map(_get_owner, origins), np.int64, len(origins))[code]
+        self.path = np.fromiter(map(place_of.__getitem__, paths), np.int32, len(paths))[code]
+        exact = np.frombuffer(bytes(map(_get_exact, origins)), bool)[code]
+        self.field_start = np.where(exact, table.offset, -1)
+        if self.size != len(table.text):
+            self._measure_fields(table, origins, code)
+
+    def _measure_fields(self, table: RunTable, origins: list[Origin], code: np.ndarray) -> None:
+        tables: dict[int, _ByteOffsets] = {}
+        for row in np.flatnonzero(self.field_start > 0).tolist():
+            number = int(code[row])
+            if number not in tables:
+                tables[number] = _ByteOffsets(origins[number].text.encode("utf-8", "surrogatepass"))
+            self.field_start[row] = tables[number](table.offset[row])
 
     def byte_of(self, char: int) -> int:
         """Give the byte offset of a character offset."""
-        return char if self._byte_of is None else int(self._byte_of[char])
+        return int(self._byte_of(char))
 
     def segments(self, boundary: int | None) -> Segments:
         """Merge neighbours of one source and line, except across the byte `boundary`."""
@@ -438,11 +437,20 @@ class _Columns:
         return tuple((int(self.start[a]), int(self.end[b - 1])) for a, b in edges.reshape(-1, 2))
 
 
-def _byte_offsets(text: str) -> np.ndarray:
-    """Give the byte offset of every character and of the end. Shapes: int64[len(text) + 1]."""
-    points = np.frombuffer(str.encode(str.__str__(text), "utf-32-le", "surrogatepass"), np.uint32)
-    widths = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(widths)))
+class _ByteOffsets:
+    """Turns character offsets of a UTF-8 text into byte offsets; its size is that of the characters above U+007F."""
+
+    def __init__(self, utf8: bytes) -> None:
+        data = np.frombuffer(utf8, np.uint8)
+        place = np.flatnonzero(data >= 0xC0)
+        lead = data[place]
+        extra = 1 + (lead >= 0xE0).astype(np.int64) + (lead >= 0xF0)
+        self._before = np.concatenate((np.zeros(1, np.int64), np.cumsum(extra)))
+        self._chars = place - self._before[:-1]
+
+    def __call__(self, chars: Any) -> Any:
+        """Give the byte offset of each character offset (one, or an array of them)."""
+        return chars + self._before[np.searchsorted(self._chars, chars)]
 
 
 # --- the generation prompt --------------------------------------------------------------------------------------
@@ -484,66 +492,69 @@ def _common_prefix(a: str, b: str) -> int:
 
 # --- the assistant's bytes, derived -----------------------------------------------------------------------------
 
-_MESSAGE_FIELD = re.compile(r"messages\[(\d+)\](.*)", re.DOTALL)
 _BAR_LITERAL = re.compile(r"<[|｜][^<>\n]{1,60}[|｜]>")
 _TAG_LITERAL = re.compile(r"</?[A-Za-z_][\w.:-]{0,40}>")
+_ASSISTANT_ROLES = ("assistant", "model")
 
 
-def _assistant_spans(segments: Segments, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
-    assistant = {i for i, m in enumerate(call.messages) if m.get("role") in ("assistant", "model")}
-    if not assistant:
+def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
+    roles = [message.get("role") in _ASSISTANT_ROLES for message in call.messages]
+    if True not in roles:
         return ()
-    owners = [_owner(path) for path in segments.paths]
+    owner, first, last = _turns(columns)
+    said = np.array([*roles, False])[owner]  # NOBODY takes the last entry
+    owner, first, last = owner[said], first[said], last[said]
+    stops = _literal_stops(columns, last)
+    search = _Terminators(call)
     best: dict[int, tuple[int, int, int]] = {}
-    for index, first, last in _turns(segments, owners):
-        if index in assistant:
-            start, end = int(segments.start[first]), int(segments.end[last])
-            if index not in best or end - start > best[index][1] - best[index][0]:
-                best[index] = (start, end, last)
-    literals = [
-        text for name, text in call.special_tokens.items() if isinstance(text, str) and text and name != "bos_token"
-    ]
-    spans = [(start, _with_terminator(segments, utf8, last, end, literals)) for start, end, last in best.values()]
-    return tuple(sorted(spans))
+    ends = columns.end[last]
+    for index, start, end, stop in zip(*map(np.ndarray.tolist, (owner, columns.start[first], ends, stops))):
+        if index not in best or end - start > best[index][1] - best[index][0]:
+            best[index] = (start, end, stop)
+    return tuple(sorted((start, end + search.length_in(utf8[end:stop])) for start, end, stop in best.values()))
 
 
-def _owner(path: str) -> int | None:
-    """Give the message whose written field this is; None for roles and names, and for what is no message's."""
-    match = _MESSAGE_FIELD.match(path)
-    if match is None or match[2] in (".role", ".name"):
-        return None
-    return int(match[1])
+def _turns(columns: _Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give message, first row and last row of the stretches in which only that message's fields are written.
+
+    Literal text, roles and names may lie inside a stretch; a tool's, document's or argument's text ends it.
+    """
+    kind, owner = columns.kind, columns.owner
+    foreign = (kind == SegmentKind.TOOL) | (kind == SegmentKind.DOCUMENT) | (kind == SegmentKind.KWARG)
+    rows = np.flatnonzero((owner != NOBODY) | foreign)
+    held = owner[rows]
+    first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
+    first[1:] = last[:-1] = held[1:] != held[:-1]
+    return held[first], rows[first], rows[last]
 
 
-def _turns(segments: Segments, owners: list[int | None]) -> Iterator[tuple[int, int, int]]:
-    """Yield (message, first row, last row) of stretches in which only that message's fields are written."""
-    current, first, last = None, 0, 0
-    literal = (SegmentKind.TEMPLATE, SegmentKind.SPECIAL, SegmentKind.CLOCK)
-    for row, (kind, path) in enumerate(zip(segments.kind.tolist(), segments.path.tolist())):
-        owner = owners[path] if path >= 0 else None
-        if owner is None and (kind in literal or kind == SegmentKind.DERIVED):
-            continue
-        if owner is not None and owner == current:
-            last = row
-            continue
-        if current is not None:
-            yield current, first, last
-        current, first, last = owner, row, row
-    if current is not None:
-        yield current, first, last
+def _literal_stops(columns: _Columns, rows: np.ndarray) -> np.ndarray:
+    """Give the byte at which the literal text after each row ends."""
+    literal = (columns.kind == SegmentKind.TEMPLATE) | (columns.kind == SegmentKind.SPECIAL)
+    others = np.flatnonzero(~literal)
+    stops = np.append(columns.start[others], columns.size)
+    return stops[np.searchsorted(others, rows, side="right")]
 
 
-def _with_terminator(segments: Segments, utf8: bytes, last: int, end: int, literals: list[str]) -> int:
-    """Give the end of the turn terminator in the literal text after row `last`, or `end` where there is none."""
-    stop = last + 1
-    while stop < len(segments) and segments.kind[stop] in (SegmentKind.TEMPLATE, SegmentKind.SPECIAL):
-        stop += 1
-    after = utf8[end : int(segments.start[stop]) if stop < len(segments) else len(utf8)].decode("utf-8")
-    places = [place + len(text) for text in literals if (place := after.find(text)) >= 0]
-    bar = _BAR_LITERAL.search(after)
-    if bar is not None:
-        places.append(bar.end())
-    tag = _TAG_LITERAL.search(after)
-    if not places and tag is not None:
-        places.append(tag.end())
-    return end + len(after[: min(places)].encode("utf-8")) if places else end
+class _Terminators:
+    """Finds the turn terminator in the literal text after a turn; equal texts are searched once."""
+
+    def __init__(self, call: TemplateCall) -> None:
+        tokens = {name: text for name, text in call.special_tokens.items() if isinstance(text, str) and text}
+        self._literals = [text.encode() for name, text in tokens.items() if name != "bos_token"]
+        self._known: dict[bytes, int] = {}
+
+    def length_in(self, after: bytes) -> int:
+        """Give the bytes up to the end of the terminator; 0 where there is none."""
+        length = self._known.get(after)
+        if length is None:
+            length = self._known[after] = self._search(after)
+        return length
+
+    def _search(self, after: bytes) -> int:
+        places = [place + len(text) for text in self._literals if (place := after.find(text)) >= 0]
+        text = after.decode("utf-8")
+        shaped = _BAR_LITERAL.search(text) or (None if places else _TAG_LITERAL.search(text))
+        if shaped is not None:
+            places.append(len(text[: shaped.end()].encode("utf-8")))
+        return min(places, default=0)

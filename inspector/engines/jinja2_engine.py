@@ -30,7 +30,7 @@ from jinja2.compiler import operators as _operators
 from jinja2.ext import Extension, loopcontrols
 from jinja2.filters import FILTERS, make_attrgetter
 from jinja2.nodes import EvalContext
-from jinja2.runtime import Context, Macro, Undefined
+from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import pass_environment, pass_eval_context
 from transformers.utils import chat_template_utils
@@ -39,11 +39,15 @@ from inspector.provenance import (
     IN_GENERATION,
     TEMPLATE,
     Origin,
+    RunTable,
     SegmentKind,
     Traced,
     TracedFloat,
     TracedInt,
     TracedMarkup,
+    add,
+    add_parts,
+    assemble,
     concat,
     derive,
     dump_json,
@@ -57,6 +61,7 @@ from inspector.provenance import (
 
 CONTINUE_TAG = "CONTINUE_FINAL_MESSAGE_TAG "  # transformers appends and finds this very text
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
+_REASONING = frozenset(REASONING_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +81,13 @@ class TemplateCall:
 
 @dataclass(frozen=True, slots=True)
 class TracedRender:
-    """The traced text and what was noticed on the way.
+    """The text with its runs, and what was noticed on the way.
 
     `prompt_start` is the character where what add_generation_prompt added begins (None: it added nothing); it counts
     only if `prompt_known`, else it takes a second render without the flag to know.
     """
 
-    text: Traced
+    table: RunTable
     prompt_start: int | None
     prompt_known: bool
     warnings: tuple[str, ...]
@@ -180,8 +185,8 @@ class _TracedCode(CodeGenerator):
             self.writeline(line)
         for name in _REBOUND:  # shadows what the generated module imported from jinja2.runtime
             self.writeline(f"{name} = environment.traced_{name}")
-        self.writeline("traced_str = environment.traced_str")
-        self.writeline("prompt_mark = environment.prompt_mark")
+        for name in ("traced_str", "add", "add_parts", "prompt_mark"):
+            self.writeline(f"{name} = environment.{name}")
 
     def _literal(self, text: str, line: int, spans_lines: bool) -> str:
         name = f"literal_{len(self._literals)}"
@@ -220,14 +225,37 @@ class _TracedCode(CodeGenerator):
             self.visit(child, frame)
         elif isinstance(child, nodes.Const) and not isinstance(child.value, str) and not frame.eval_ctx.volatile:
             self.write(self._literal(str(child.value), child.lineno, False))
+        elif isinstance(child, nodes.Add) and not frame.eval_ctx.volatile and not frame.eval_ctx.autoescape:
+            self._sum("add_parts", child, frame)
+            self.write(f", {child.lineno}")
         else:
-            if frame.eval_ctx.volatile:
-                self.write("(escape if context.eval_ctx.autoescape else traced_str)(")
-            else:
-                self.write("escape(" if frame.eval_ctx.autoescape else "traced_str(")
-            self.visit(child, frame)
-            self.write(f"), {child.lineno}")
+            self._printed(child, frame)
+            self.write(f", {child.lineno}")
         self.write(")" if frame.buffer is None else "))")
+
+    def _printed(self, child: nodes.Expr, frame: Frame) -> None:
+        if frame.eval_ctx.volatile:
+            self.write("(escape if context.eval_ctx.autoescape else traced_str)(")
+        else:
+            self.write("escape(" if frame.eval_ctx.autoescape else "traced_str(")
+        self.visit(child, frame)
+        self.write(")")
+
+    def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
+        self._sum("add", node, frame)
+
+    def _sum(self, function: str, node: nodes.Expr, frame: Frame) -> None:
+        """Write `a + b + c` as one call, so that strings are joined once."""
+        items: list[nodes.Expr] = []
+        while isinstance(node, nodes.Add):
+            items.append(node.right)
+            node = node.left
+        items.append(node)
+        self.write(f"{function}((")
+        for item in reversed(items):
+            self.visit(item, frame)
+            self.write(", ")
+        self.write("))")
 
     def visit_If(self, node: nodes.If, frame: Frame) -> None:
         if node is self._prompt_block and frame.buffer is None:
@@ -303,6 +331,7 @@ _BASE_NAMES = {
 }
 _PLAIN_METHODS = frozenset(name for name in dir(str) if not name.startswith("_") and not name.startswith("format"))
 _DICT_METHODS = frozenset(("get", "items", "keys", "values", "copy", "fromkeys"))
+_LOOP_NAMES = frozenset(name for name in dir(LoopContext) if name[0] != "_" and name not in ("changed", "cycle"))
 _blocked: ContextVar[list[str] | None] = ContextVar("blocked", default=None)
 
 
@@ -365,6 +394,8 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     prompt_mark = PROMPT_MARK
     traced_literal = staticmethod(_literal)
     traced_str = staticmethod(traced_str)
+    add = staticmethod(add)
+    add_parts = staticmethod(add_parts)
     traced_escape = staticmethod(escape_html)
     traced_Markup = TracedMarkup
     traced_Macro = _TracedMacro
@@ -375,6 +406,8 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
         kind = type(obj)
         names = _BASE_NAMES.get(kind)
         if names is None:
+            if kind is LoopContext and attribute in _LOOP_NAMES:
+                return getattr(obj, attribute)
             return super().getattr(obj, attribute)
         if attribute not in names:
             try:
@@ -557,6 +590,10 @@ def _found_in_order(rows: list[str], line: str) -> Iterator[str]:
             done = start + len(row)
 
 
+def _trim(value: Any, chars: str | None = None) -> str:
+    return (value if isinstance(value, str) else traced_str(value)).strip(chars)
+
+
 def _keep_int(value: Any, default: Any = 0, base: int = 10) -> Any:
     return value if isinstance(value, TracedInt) else FILTERS["int"](value, default, base)
 
@@ -573,7 +610,7 @@ def _force_escape(value: Any) -> TracedMarkup:
 
 
 def _filters() -> dict[str, Callable[..., Any]]:
-    on_text = ("upper", "lower", "capitalize", "center", "trim", "format", "wordcount")
+    on_text = ("upper", "lower", "capitalize", "center", "format", "wordcount")
     rewriting = ("urlencode", "urlize", "xmlattr", "pprint", "filesizeformat", "striptags")
     return {
         **FILTERS,
@@ -582,6 +619,7 @@ def _filters() -> dict[str, Callable[..., Any]]:
         "join": _join,
         "replace": _replace,
         "title": _title,
+        "trim": _trim,
         "indent": _indent,
         "wordwrap": _wordwrap,
         "string": lambda value: value if isinstance(value, str) else traced_str(value),
@@ -632,6 +670,8 @@ def _special(name: str, text: str) -> Traced:
 
 def _with_aliases(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Copy reasoning under its other names as transformers does; a copy keeps the path of what was copied."""
+    if _REASONING.isdisjoint(message):
+        return message
     reasoning = next((message[key] for key in REASONING_FIELDS if message.get(key) is not None), None)
     if reasoning is None:
         return message
@@ -684,13 +724,13 @@ def render_traced(call: TemplateCall) -> TracedRender:
         parts = list(compiled.template.root_render_func(context))
     finally:
         _blocked.reset(token)
-    text = concat(parts)
     if call.continue_final_message:
-        text = _cut_at_tag(text)
-    start = _prompt_start(parts, len(text))
-    if start is not None and text[start:] == compiled.prompt_tail:
+        parts = [_cut_at_tag(concat(parts))]
+    table = assemble(parts)
+    start = _prompt_start(parts, len(table.text)) if compiled.prompt_known else None
+    if start is not None and table.text[start:] == compiled.prompt_tail:
         start = None
-    return TracedRender(text, start, compiled.prompt_known, tuple(dict.fromkeys(blocked)))
+    return TracedRender(table, start, compiled.prompt_known, tuple(dict.fromkeys(blocked)))
 
 
 def _prompt_start(parts: list[Any], length: int) -> int | None:
@@ -699,5 +739,6 @@ def _prompt_start(parts: list[Any], length: int) -> int | None:
     for part in reversed(parts):
         if part is PROMPT_MARK:
             return length - after
-        after += len(part[0] if type(part) is tuple else part)
+        text = part[0] if type(part) is tuple else part
+        after += sum(map(len, text)) if type(text) is tuple else len(text)
     return None
