@@ -28,7 +28,7 @@ class TokenFlag(enum.IntFlag):
     """What is true of one token; the lower-case name is the flag in `inspection/1`."""
 
     SPECIAL = enum.auto()  # its id is a special token
-    ADDED = enum.auto()  # its id is an added token that is not special
+    ADDED = enum.auto()  # its id is an added token that is not special, nor a blank run (ordinary text)
     UNKNOWN = enum.auto()  # the unknown token: text is lost
     BYTE_FALLBACK = enum.auto()  # a <0xNN> piece
     PARTIAL_CHAR = enum.auto()  # begins or ends inside a character
@@ -93,7 +93,7 @@ class Encoding:
     """Columns of tokens, one entry a token.
 
     Shapes: input_ids, start, end int64[n]; flags uint32[n]; segment int32[n] (row of `rendered.segments`, -1 for
-    inserted tokens); assistant_mask uint8[n]; safe_input_ids int64[m].
+    inserted tokens); assistant_mask uint8[n]; safe.input_ids int64[m], with spans of their own.
     """
 
     rendered: Rendered
@@ -105,11 +105,16 @@ class Encoding:
     segment: np.ndarray
     assistant_mask: np.ndarray
     assistant_mask_from: str | None
-    safe_input_ids: np.ndarray
+    safe: RawEncoding
     uncovered: tuple[Uncovered, ...]
 
     def __len__(self) -> int:
         return len(self.input_ids)
+
+    @property
+    def safe_input_ids(self) -> np.ndarray:
+        """The ids in which control strings that content wrote are plain text: int64[m]."""
+        return self.safe.input_ids
 
     def token(self, index: int) -> Token:
         """Give the token at `index` with its piece, bytes and origin."""
@@ -194,8 +199,18 @@ def encode(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
 
     Errors: TokenizerInvalid from the tokenizer.
     """
-    content = _content_ranges(rendered)
-    raw = tokenizer.encode(rendered.text, content=content.tolist() if tokenizer.control_needs_template else ())
+    content = _content_ranges(rendered).tolist() if tokenizer.control_needs_template else ()
+    return _describe(rendered, tokenizer, tokenizer.encode(rendered.text, content=content))
+
+
+def safe_encoding(encoding: Encoding) -> Encoding:
+    """Give the encoding of the safe ids: the same text, with spans, flags, origins and assistant mask."""
+    if encoding.safe.input_ids is encoding.input_ids:
+        return encoding
+    return _describe(encoding.rendered, encoding.tokenizer, encoding.safe)
+
+
+def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Encoding:
     segment = _segment_rows(rendered, raw)
     flags = _id_flags(tokenizer, raw.input_ids) | _span_flags(rendered.utf8, raw)
     control = (flags & CONTROL) != 0
@@ -214,7 +229,7 @@ def encode(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
         segment=segment,
         assistant_mask=mask,
         assistant_mask_from=rendered.assistant_from,
-        safe_input_ids=_safe_ids(rendered, raw, flags, tokenizer),
+        safe=_safe(rendered, raw, flags, tokenizer),
         uncovered=_uncovered(rendered, raw),
     )
 
@@ -232,13 +247,12 @@ def slice_encoding(
         flags=encoding.flags[keep],
         segment=segment,
         assistant_mask=encoding.assistant_mask[keep],
-        safe_input_ids=encoding.input_ids[keep],
         uncovered=(),
     )
     raw = RawEncoding(kept.input_ids, kept.start, kept.end)
     return replace(
         kept,
-        safe_input_ids=_safe_ids(rendered, raw, kept.flags, encoding.tokenizer),
+        safe=_safe(rendered, raw, kept.flags, encoding.tokenizer),
         uncovered=_uncovered(rendered, raw),
     )
 
@@ -269,7 +283,7 @@ def _id_flag_table(tokenizer: Tokenizer) -> np.ndarray:
     """Flags of every id, uint32[size]."""
     table = np.zeros(max(tokenizer.size, 1), dtype=np.uint32)
     for added in tokenizer.added_tokens:
-        if added.id < len(table):
+        if added.id < len(table) and not added.blank:
             table[added.id] |= np.uint32(TokenFlag.SPECIAL if added.special else TokenFlag.ADDED)
     named = {"bos_token": TokenFlag.BOS, "eos_token": TokenFlag.EOS, "pad_token": TokenFlag.PAD,
              "mask_token": TokenFlag.MASK, "cls_token": TokenFlag.CLS, "sep_token": TokenFlag.SEP,
@@ -387,33 +401,55 @@ def _fold(text: str) -> tuple[str, list[int]]:
     return "".join(folded), [*places, byte]
 
 
-def _safe_ids(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+def _safe(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> RawEncoding:
     """Encode content-written control strings as plain text.
 
     The text is cut at template-written control tokens, and a stretch that holds a content-written control token is
     encoded whole with added-token matching off: no boundary is invented at a template/content seam. All other
-    stretches keep their ids.
+    stretches keep their tokens.
     """
     injected = (flags & TokenFlag.FROM_CONTENT) != 0
     if tokenizer.control_needs_template or not injected.any():
-        return raw.input_ids
+        return raw
     walls = np.flatnonzero(((flags & CONTROL) != 0) & ~injected)
     edges = [-1, *walls.tolist(), len(raw.input_ids)]
-    parts: list[np.ndarray] = []
+    parts: list[RawEncoding] = []
     for before, after in itertools.pairwise(edges):
-        if injected[before + 1 : after].any():
+        stretch = slice(before + 1, after)
+        if injected[stretch].any():
             parts.append(_plain_stretch(rendered, raw, before, after, tokenizer))
-        else:
-            parts.append(raw.input_ids[before + 1 : after])
-        parts.append(raw.input_ids[after : after + 1])
-    return np.concatenate(parts)
+            stretch = slice(after, after)
+        upto = slice(stretch.start, after + 1)
+        parts.append(RawEncoding(raw.input_ids[upto], raw.start[upto], raw.end[upto]))
+    return join_encodings(parts)
 
 
-def _plain_stretch(rendered: Rendered, raw: RawEncoding, before: int, after: int, tokenizer: Tokenizer) -> np.ndarray:
+def join_encodings(parts: Sequence[RawEncoding]) -> RawEncoding:
+    """Give the parts one after the other; spans stay as they are."""
+    names = ("input_ids", "start", "end")
+    return RawEncoding(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _plain_stretch(rendered: Rendered, raw: RawEncoding, before: int, after: int, tokenizer: Tokenizer) -> RawEncoding:
     start = int(raw.end[before]) if before >= 0 else 0
     end = int(raw.start[after]) if after < len(raw.input_ids) else len(rendered.utf8)
-    text = rendered.utf8[start:end].decode("utf-8", "ignore")
-    return tokenizer.encode_plain(text, first=before < 0).input_ids
+    return _plain(rendered.utf8[start:end], start, tokenizer, first=before < 0)
+
+
+def _plain(utf8: bytes, offset: int, tokenizer: Tokenizer, *, first: bool) -> RawEncoding:
+    """Encode bytes that begin at `offset` with added-token matching off.
+
+    A vocabulary may hold a control literal as an ordinary piece too (Unigram scores `</s>` with 0, above all text):
+    such a literal is cut after its first character, the one place where a boundary has to be made.
+    """
+    plain = tokenizer.encode_plain(utf8.decode("utf-8", "ignore"), first=first)
+    control = np.flatnonzero((_id_flags(tokenizer, plain.input_ids) & CONTROL) != 0)
+    for index in control.tolist():
+        cut = int(plain.start[index]) + len(utf8[plain.start[index] :].decode("utf-8", "ignore")[:1].encode())
+        if 0 < cut < len(utf8):
+            left = _plain(utf8[:cut], offset, tokenizer, first=first)
+            return join_encodings([left, _plain(utf8[cut:], offset + cut, tokenizer, first=False)])
+    return RawEncoding(plain.input_ids, plain.start + offset, plain.end + offset)
 
 
 def _uncovered(rendered: Rendered, raw: RawEncoding) -> tuple[Uncovered, ...]:

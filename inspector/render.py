@@ -26,7 +26,7 @@ import numpy as np
 from inspector.engines import ENGINES, jinja2_engine
 from inspector.engines.jinja2_engine import TemplateCall, TracedRender
 from inspector.errors import ErrorKind, InspectorError
-from inspector.provenance import IN_GENERATION, LINE_MASK, NOBODY, Origin, RunTable, SegmentKind
+from inspector.provenance import IN_GENERATION, LINE_MASK, NOBODY, Origin, RunTable, SegmentKind, runs_of
 from inspector.template import Template
 
 if TYPE_CHECKING:
@@ -498,11 +498,11 @@ _ASSISTANT_ROLES = ("assistant", "model")
 
 
 def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
-    roles = [message.get("role") in _ASSISTANT_ROLES for message in call.messages]
-    if True not in roles:
+    speakers = [_given_index(m["role"]) for m in call.messages if m.get("role") in _ASSISTANT_ROLES]
+    if not speakers:
         return ()
     owner, first, last = _turns(columns)
-    said = np.array([*roles, False])[owner]  # NOBODY takes the last entry
+    said = np.isin(owner, speakers)
     owner, first, last = owner[said], first[said], last[said]
     stops = _literal_stops(columns, last)
     search = _Terminators(call)
@@ -512,6 +512,12 @@ def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tupl
         if index not in best or end - start > best[index][1] - best[index][0]:
             best[index] = (start, end, stop)
     return tuple(sorted((start, end + search.length_in(utf8[end:stop])) for start, end, stop in best.values()))
+
+
+def _given_index(role: str) -> int:
+    """Give the message's index in the request as given: a budget may have dropped messages before it."""
+    path = runs_of(role)[0][1].path
+    return int(path.removeprefix("messages[").split("]")[0])
 
 
 def _turns(columns: _Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

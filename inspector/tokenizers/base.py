@@ -54,6 +54,11 @@ class AddedToken:
     normalized: bool = False
     single_word: bool = False
 
+    @property
+    def blank(self) -> bool:
+        """True for runs of white space that a vocabulary adds only for length (Gemma's `\\n\\n`): ordinary text."""
+        return not self.special and not self.content.strip(" \t\r\n▁")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawEncoding:
@@ -95,7 +100,7 @@ class Tokenizer(Protocol):
         ...
 
     def encode_plain(self, text: str, *, first: bool = True) -> RawEncoding:
-        """Encode a stretch with added-token matching off; `first` says whether it starts the whole text
+        """Encode a stretch with added-token matching off, blank ones apart; `first` says whether it starts the whole text
         (a first-piece prefix is then applied as for a whole text)."""
         ...
 

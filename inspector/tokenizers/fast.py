@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from tokenizers import AddedToken as LibraryToken
@@ -25,6 +26,9 @@ from inspector.tokenizers.bytetable import ByteTable
 from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
 
 _T = TypeVar("_T")
+_Form = Literal["NFC", "NFD", "NFKC", "NFKD"] | None
+# How the two regular-expression engines (Oniguruma, fancy-regex) say that a search was given up.
+_REGEX_LIMITS = ("retry-limit-in", "match-stack limit", "BacktrackLimitExceeded", "StackOverflow")
 
 
 def load(artifact: TokenizerArtifact) -> FastTokenizer:
@@ -40,7 +44,8 @@ def load(artifact: TokenizerArtifact) -> FastTokenizer:
 
 
 def guarded(action: Callable[[], _T], what: str) -> _T:
-    """Run a call into the library; whatever a foreign file makes it raise becomes TokenizerInvalid.
+    """Run a call into the library; whatever a foreign file makes it raise becomes TokenizerInvalid, or
+    TokenizerRegexLimit where a pattern ran out of its matching budget.
 
     A Rust panic arrives as PanicException, which is a BaseException.
     """
@@ -49,7 +54,15 @@ def guarded(action: Callable[[], _T], what: str) -> _T:
     except (KeyboardInterrupt, SystemExit, GeneratorExit, InspectorError, MemoryError):
         raise
     except BaseException as error:
-        raise invalid(f"{what}: {' '.join(str(error).split())[:300]}") from error
+        reason = " ".join(str(error).split())[:300]
+        if any(sign in reason for sign in _REGEX_LIMITS):
+            raise InspectorError(
+                ErrorKind.TokenizerRegexLimit,
+                f"{what}: {reason}",
+                stage="encode",
+                remedy="shorten the text, or use a tokenizer whose patterns do not backtrack",
+            ) from error
+        raise invalid(f"{what}: {reason}") from error
 
 
 class FastTokenizer:
@@ -107,12 +120,17 @@ class FastTokenizer:
     ) -> RawEncoding:
         """Encode like the library does. `content` makes no difference here."""
         del content
-        raw = _encode(self._backend, text, self._bytes)
+        raw = _encode(self._backend, text, self._bytes, self._shape.form)
         return self._with_inserted(raw, text) if add_special_tokens else raw
 
     def encode_plain(self, text: str, *, first: bool = True) -> RawEncoding:
         """Encode with added-token matching off: no special token but the unknown one can come out."""
-        raw = _encode(self._plain if first or not self._shape.first_only else self._plain_inner, text, self._bytes)
+        raw = _encode(
+            self._plain if first or not self._shape.first_only else self._plain_inner,
+            text,
+            self._bytes,
+            self._shape.form,
+        )
         leaks = np.flatnonzero(np.isin(raw.input_ids, self._control_ids))
         return self._split_leaks(raw, leaks, text, first) if len(leaks) else raw
 
@@ -137,7 +155,9 @@ class FastTokenizer:
 
     def encode_stretch(self, text: str, *, first: bool) -> RawEncoding:
         """Encode a stretch as it would come out inside a whole text."""
-        return _encode(self._backend if first or not self._shape.first_only else self._inner, text, self._bytes)
+        return _encode(
+            self._backend if first or not self._shape.first_only else self._inner, text, self._bytes, self._shape.form
+        )
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:
         before, after = self._before, self._after
@@ -187,10 +207,10 @@ class FastTokenizer:
 class _Shape:
     """How a tokenizer.json spells bytes, and whether its first piece is treated apart."""
 
-    __slots__ = ("byte_fallback", "first_only", "piece_bytes")
+    __slots__ = ("byte_fallback", "first_only", "form", "piece_bytes")
 
-    def __init__(self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool) -> None:
-        self.piece_bytes, self.byte_fallback, self.first_only = piece_bytes, byte_fallback, first_only
+    def __init__(self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool, form: _Form) -> None:
+        self.piece_bytes, self.byte_fallback, self.first_only, self.form = piece_bytes, byte_fallback, first_only, form
 
     @classmethod
     def of(cls, backend: LibraryTokenizer) -> _Shape:
@@ -207,7 +227,12 @@ class _Shape:
             to_bytes = bytetable.sentence_piece
         else:
             to_bytes = bytetable.utf8
-        return cls(to_bytes, fallback, any(step.get("prepend_scheme") == "first" for step in steps))
+        first_only = any(step.get("prepend_scheme") == "first" for step in steps)
+        return cls(to_bytes, fallback, first_only, next((form for form in _forms() if form in kinds), None))
+
+
+def _forms() -> tuple[Any, ...]:
+    return get_args(get_args(_Form)[0])
 
 
 def _without_prefix(prefix: str, piece: str) -> bytes:
@@ -287,6 +312,9 @@ def _without_added(backend: LibraryTokenizer, normalizer: Any, pre_tokenizer: An
         plain.normalizer = normalizer
     if pre_tokenizer is not None:
         plain.pre_tokenizer = pre_tokenizer
+    blank = [_library_token(token) for token in _added_tokens(backend) if token.blank]
+    if blank:
+        plain.add_tokens(blank)
     return plain
 
 
@@ -328,13 +356,16 @@ def _inserted(backend: LibraryTokenizer) -> tuple[list[int], list[int]]:
     raise invalid("the post-processor changes the tokens themselves", {"file": "tokenizer.json"})
 
 
-def _encode(backend: LibraryTokenizer, text: str, table: ByteTable) -> RawEncoding:
+def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form = None) -> RawEncoding:
     """Encode a text, with spans.
 
     `encode_batch_fast` computes no offsets. If the tokens' bytes are the text's bytes, which is so for byte-level
-    vocabularies without a normalizer's change, lengths alone give the spans; else the offsets are asked for.
+    vocabularies without a normalizer's change, lengths alone give the spans; else the offsets are asked for. `form`
+    is the normalizer's Unicode form, so that a text it will change is not encoded twice.
     """
     data = utf8_or_raise(text)
+    if form and not unicodedata.is_normalized(form, text):
+        return _encode_with_offsets(backend, text, data, table)
     ids_list = guarded(
         lambda: backend.encode_batch_fast([text], add_special_tokens=False)[0].ids, "the text cannot be encoded"
     )
@@ -343,7 +374,12 @@ def _encode(backend: LibraryTokenizer, text: str, table: ByteTable) -> RawEncodi
     shift = len(joined) - len(data)
     if joined == data or (shift == 1 and joined[:1] == b" " and joined[1:] == data):
         return RawEncoding(ids, *bytetable.spans_from_ends(table.ends(ids), shift))
+    return _encode_with_offsets(backend, text, data, table)
+
+
+def _encode_with_offsets(backend: LibraryTokenizer, text: str, data: bytes, table: ByteTable) -> RawEncoding:
     encoding = guarded(lambda: backend.encode(text, add_special_tokens=False), "the text cannot be encoded")
+    ids = np.array(encoding.ids, np.int64)
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
     return RawEncoding(ids, *bytetable.spans_from_chars(ids, offsets, text, data, table))
 
