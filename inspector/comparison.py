@@ -201,9 +201,16 @@ def _reason(
         reason = test(a, b, byte, where_a, where_b)
         if reason:
             return reason
-    if where_a["path"] != where_b["path"] or where_a["kind"] != where_b["kind"]:
-        return f"A writes {_describe(where_a)} where B writes {_describe(where_b)}"
-    return f"the same part comes out otherwise: A {_describe(where_a)}, B {_describe(where_b)}"
+    return f"A writes {_excerpt(a, byte)}: {_describe(where_a)}; B writes {_excerpt(b, byte)}: {_describe(where_b)}"
+
+
+def _excerpt(inspection: Inspection, byte: int, length: int = 24) -> str:
+    """Quote what begins at a byte offset, from the character that holds it."""
+    utf8 = _utf8(inspection)
+    while byte > 0 and utf8[byte] & 0xC0 == 0x80:
+        byte -= 1
+    text = utf8[byte : byte + 4 * length].decode("utf-8", "ignore")
+    return repr(text[:length] + ("…" if len(text) > length else ""))
 
 
 def _describe(where: dict[str, Any] | None) -> str:
