@@ -11,7 +11,8 @@ reports how it ended; the child carries the rlimits. A death becomes a typed `In
 this process. When the caller dies, the zygote reads EOF and ends; when the zygote dies, the kernel ends the children.
 
 It does not filter system calls or file access (seccomp and Landlock are not applied: `status()` says so), does not
-limit the network, and runs nothing that is not in the job table. It unpickles nothing.
+limit the network, and runs nothing that is not in the job table. It unpickles nothing that a child sent.
+The far side is zygote.py.
 
 A subprocess, not os.fork: it is sound whatever threads the caller has, and it warms up while the caller goes on.
 """
@@ -21,8 +22,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import enum
-import gc
-import importlib
 import itertools
 import json
 import math
@@ -36,14 +35,24 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
-
-MIB = 1 << 20
+from inspector.processes import (
+    ENVIRONMENT_NAMES,
+    ENVIRONMENT_PREFIXES,
+    ENVIRONMENT_SET,
+    FRAME,
+    Frame,
+    allowed_environment,
+    boot_command,
+    pack_frame,
+    read_exactly,
+)
+from inspector.zygote import EXIT_MEMORY, FORK, MIB, REAP, RECORD, RELEASE, REPORT, answer_too_large, memory_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,336 +103,10 @@ START_S = 60.0  # from asking for a child to its first byte; covers the zygote's
 REAP_S = 10.0
 TICK_S = 0.05  # how often a cancellation is looked at
 STDERR_TAIL = 8192
-EXIT_FAILED, EXIT_MEMORY = 70, 71  # how a child ends that cannot even answer
-MESSAGE_CHARS = 2000
 
 
 class CallCancelled(Exception):
     """The caller gave the call up, or a newer `supersede` call of the same session took its place."""
-
-
-# ---------------------------------------------------------------------------------------------------------- frames
-
-FRAME = struct.Struct("!BI")
-
-
-class Frame(enum.IntEnum):
-    """The first byte of a frame; then its length and its bytes."""
-
-    OK = 0  # the job's answer
-    ERROR = 1  # JSON of InspectorError.to_dict()
-    HELLO = 2  # the child is there: its pid
-    REQUEST = 3  # JSON of job and limits, followed by a PAYLOAD
-    PAYLOAD = 4
-    PROGRESS = 5  # JSON; only the logits worker sends it (backends/worker.py)
-
-
-def pack_frame(kind: int, body: bytes) -> bytes:
-    """Put the header before the body."""
-    return FRAME.pack(kind, len(body)) + body
-
-
-def read_frame(sock: socket.socket, max_bytes: int) -> tuple[int, bytes]:
-    """Read one frame from a blocking socket.
-
-    Errors: EOFError when the peer is gone, ValueError when it announces more than `max_bytes`.
-    """
-    kind, length = FRAME.unpack(_read_exactly(sock, FRAME.size))
-    if length > max_bytes:
-        raise ValueError(f"a frame of {length} bytes; at most {max_bytes} are taken")
-    return kind, _read_exactly(sock, length)
-
-
-def _read_exactly(sock: socket.socket, length: int) -> bytes:
-    data = bytearray(length)
-    view = memoryview(data)
-    while view:
-        count = sock.recv_into(view)
-        if not count:
-            raise EOFError
-        view = view[count:]
-    return bytes(data)
-
-
-# ----------------------------------------------------------------------------------------------------- environment
-
-ENVIRONMENT_NAMES = (
-    "PATH",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "INSPECTOR_CACHE",
-    "PYTHONHASHSEED",
-    "PYTHONUTF8",
-    "LD_LIBRARY_PATH",
-)
-ENVIRONMENT_PREFIXES = ("LC_", "OPENBLAS_")
-ENVIRONMENT_SET = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "HF_HUB_OFFLINE": "1",
-    "PYTHONNOUSERSITE": "1",
-}
-
-
-def allowed_environment(names: Iterable[str], prefixes: tuple[str, ...], fixed: Mapping[str, str]) -> dict[str, str]:
-    """Give the part of this process's environment that a child process may see: no token, no home, no proxy."""
-    kept = set(names)
-    given = {key: value for key, value in os.environ.items() if key in kept or key.startswith(prefixes)}
-    return given | dict(fixed)
-
-
-# The interpreter starts with -P: the current directory must not be able to shadow a module before sys.path is set.
-BOOT = "import json, sys; config = json.loads(sys.argv[1]); sys.path[:] = config['path']; import {0}; {0}.{1}(config)"
-
-
-def boot_command(module: str, function: str, config: dict[str, Any]) -> list[str]:
-    """Give the command line that runs `module.function(config)` in a fresh interpreter with this one's sys.path."""
-    config = config | {"path": [os.path.abspath(entry) for entry in sys.path]}
-    return [sys.executable, "-P", "-s", "-c", BOOT.format(module, function), json.dumps(config)]
-
-
-# ------------------------------------------------------------------------------------------------ the child's side
-
-
-def _child_main(sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> NoReturn:
-    """Answer requests until the caller closes the socket."""
-    baseline = _address_space_bytes()
-    sock.sendall(pack_frame(Frame.HELLO, struct.pack("!I", os.getpid())))
-    while True:
-        try:
-            _, raw = read_frame(sock, MIB)
-            header = json.loads(raw)
-            _, payload = read_frame(sock, header["request_bytes"])
-        except EOFError:
-            os._exit(0)
-        except MemoryError:  # a warm child whose caches left no room for the payload
-            os._exit(EXIT_MEMORY)
-        _apply_limits(header, baseline)
-        kind, body = _run_job(jobs[header["job"]], payload, header)
-        try:
-            sock.sendall(pack_frame(kind, body))
-        except OSError:
-            os._exit(0)
-
-
-def _run_job(job: Callable[[bytes], bytes], payload: bytes, header: dict[str, Any]) -> tuple[int, bytes]:
-    """Run the job; any exception becomes an ERROR frame without traceback or paths."""
-    try:
-        answer = job(payload)
-        if type(answer) is not bytes:
-            raise TypeError
-    except BaseException as fault:
-        error = _typed_error(fault, header)
-        del fault  # its frames may hold what filled the memory
-    else:
-        if len(answer) <= header["answer_bytes"]:
-            return Frame.OK, answer
-        error = _answer_too_large(len(answer), header["answer_bytes"])
-        del answer
-    record = error.to_dict()
-    record["message"] = _clip(record["message"])
-    record["remedy"] = _clip(record["remedy"])
-    try:
-        return Frame.ERROR, json.dumps(record).encode()
-    except (TypeError, ValueError):
-        return Frame.ERROR, json.dumps(record | {"where": None}).encode()
-
-
-def _typed_error(fault: BaseException, header: dict[str, Any]) -> InspectorError:
-    """Map an exception of a job to an error that names the limit, or the exception's type and nothing else of it."""
-    if isinstance(fault, InspectorError):
-        return fault
-    if isinstance(fault, MemoryError):
-        return _memory_limit(header["memory_mb"])
-    if isinstance(fault, RecursionError):
-        return InspectorError(
-            ErrorKind.RecursionLimit,
-            f"the input nests deeper than the interpreter's stack of {sys.getrecursionlimit()} frames",
-            stage="sandbox",
-            remedy="nest the messages, tools or template less deeply",
-        )
-    if type(fault).__name__ == "PanicException":
-        return InspectorError(
-            ErrorKind.TokenizerInvalid,
-            "the tokenizer library broke off (a Rust panic) on this tokenizer or text",
-            stage="sandbox",
-            remedy="check tokenizer.json; the file does not describe a tokenizer that the library can run",
-        )
-    return InspectorError(
-        ErrorKind.WorkerCrashed,
-        f"the job {header['job']!r} failed with an unexpected {type(fault).__name__}",
-        stage="sandbox",
-        remedy="this is a fault of the tool: please report it with the input",
-    )
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - 1] + "…"
-
-
-def _address_space_bytes() -> int:
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-def _apply_limits(header: dict[str, Any], baseline: int) -> None:
-    """Put the request's rlimits in force.
-
-    RLIMIT_CPU counts from the child's birth, so a warm child's soft limit moves up by what it has used. On Linux a
-    limit that cannot be set ends the child; elsewhere (macOS refuses RLIMIT_AS) `status()` shows it as not in force.
-    """
-    import resource
-
-    unlimited = resource.RLIM_INFINITY
-    memory = baseline + header["memory_mb"] * MIB
-    cpu = math.ceil(time.process_time() + header["cpu_s"])
-    wanted = (
-        ("RLIMIT_CPU", cpu, cpu + 1 if header["once"] else unlimited),
-        ("RLIMIT_AS", memory, memory),
-        ("RLIMIT_FSIZE", 0, 0),
-        ("RLIMIT_NOFILE", header["max_files"], header["max_files"]),
-        ("RLIMIT_CORE", 0, 0),
-    )
-    for name, soft, hard in wanted:
-        try:
-            number = getattr(resource, name)
-            ceiling = resource.getrlimit(number)[1]
-            if ceiling != unlimited:
-                hard = ceiling if hard == unlimited else min(hard, ceiling)
-                soft = min(soft, hard)
-            resource.setrlimit(number, (soft, hard))
-        except (AttributeError, ValueError, OSError):
-            if sys.platform == "linux":
-                raise
-
-
-# ----------------------------------------------------------------------------------------------- the zygote's side
-
-RECORD = struct.Struct("!cI")  # operation, number of the child
-REPORT = struct.Struct("!Iid")  # number of the child, wait status (-1: no such child), CPU seconds
-FORK, RELEASE, REAP = b"F", b"R", b"W"
-NO_CHILD = -1
-
-
-def zygote_main(config: dict[str, Any]) -> NoReturn:
-    """Preload, then serve fork, release and reap records until the caller is gone."""
-    ctl = socket.socket(fileno=config["ctl"])
-    for name in config["preload"]:
-        importlib.import_module(name)
-    jobs = {name: _resolve(target) for name, target in config["jobs"].items()}
-    if config["warm"]:
-        _resolve(config["warm"])()
-    gc.collect()
-    gc.freeze()  # children then do not copy pages only because the collector touched them
-    _serve(ctl, jobs)
-
-
-def _resolve(target: str) -> Callable[..., Any]:
-    module, _, function = target.partition(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> NoReturn:
-    children: dict[int, int] = {}  # number -> pid
-    leaving: set[int] = set()  # pids that were killed and not reaped yet
-    while True:
-        ready, _, _ = select.select([ctl], [], [], TICK_S if leaving else None)
-        leaving = {pid for pid in leaving if os.waitpid(pid, os.WNOHANG)[0] == 0}
-        if not ready:
-            continue
-        operation, number, fds = _receive_record(ctl)
-        if operation == FORK:
-            pid = _fork_child(ctl, fds, jobs)
-            if pid:
-                children[number] = pid
-        elif operation == REAP:
-            ctl.sendall(_reap(number, children.pop(number, 0)))
-        elif operation == RELEASE:  # of one that was reaped before: nothing is left to do
-            leaving |= {_kill(pid) for pid in (children.pop(number, 0),) if pid}
-        else:
-            for pid in children.values():
-                _kill(pid)
-            os._exit(0)
-
-
-def _receive_record(ctl: socket.socket) -> tuple[bytes, int, list[int]]:
-    """Read one record and the descriptors sent with it; operation b"" when the caller is gone."""
-    try:
-        data, fds, _, _ = socket.recv_fds(ctl, RECORD.size, 2)
-        while data and len(data) < RECORD.size:
-            more = ctl.recv(RECORD.size - len(data))
-            data = data + more if more else b""
-    except ConnectionError:
-        data, fds = b"", []
-    operation, number = RECORD.unpack(data) if data else (b"", 0)
-    return operation, number, list(fds)
-
-
-def _fork_child(ctl: socket.socket, fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]]) -> int:
-    """Fork; the child never returns. Gives the pid, or 0 when no process could be had (the caller then reads EOF)."""
-    zygote = os.getpid()
-    try:
-        pid = os.fork()
-    except OSError:
-        pid = -1
-    if pid == 0:
-        try:
-            sock = _become_child(fds, zygote)
-            _child_main(sock, jobs)
-        finally:
-            os._exit(EXIT_FAILED)
-    for fd in fds:
-        os.close(fd)
-    return max(pid, 0)
-
-
-def _become_child(fds: list[int], zygote: int) -> socket.socket:
-    """Own session, no descriptors but the socket and standard error, first in line for the kernel's OOM killer."""
-    os.setsid()
-    _die_with_parent(zygote)
-    os.dup2(fds[1], 1)
-    os.dup2(fds[1], 2)
-    os.dup2(fds[0], 3)
-    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")
-    return socket.socket(fileno=3)
-
-
-def _die_with_parent(parent: int) -> None:
-    """Ask Linux to kill this process with its parent. Elsewhere EOF on the socket ends it after its request."""
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    PR_SET_PDEATHSIG = 1
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(0)
-
-
-def _kill(pid: int) -> int:
-    """Kill the child and whatever it forked (its session's process group)."""
-    for kill in (os.killpg, os.kill):  # the group does not exist before the child's setsid
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            kill(pid, signal.SIGKILL)
-    return pid
-
-
-def _reap(number: int, pid: int) -> bytes:
-    """Kill, wait, and report. A child that was already dying keeps the status of its own death."""
-    if not pid:
-        return REPORT.pack(number, NO_CHILD, 0.0)
-    _, status, usage = os.wait4(_kill(pid), 0)
-    return REPORT.pack(number, status, usage.ru_utime + usage.ru_stime)
-
-
-# ----------------------------------------------------------------------------------------------- the caller's side
 
 
 class _ZygoteGone(Exception):
@@ -441,7 +124,7 @@ class _Zygote:
         config = {"ctl": theirs.fileno(), "jobs": dict(jobs), "preload": preload, "warm": warm}
         try:
             self.process = subprocess.Popen(
-                boot_command("inspector.sandbox", "zygote_main", config),
+                boot_command("inspector.zygote", "zygote_main", config),
                 env=allowed_environment(ENVIRONMENT_NAMES, ENVIRONMENT_PREFIXES, ENVIRONMENT_SET),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -480,7 +163,7 @@ class _Zygote:
             try:
                 self._ctl.settimeout(timeout_s)
                 self._ctl.sendall(RECORD.pack(REAP, number))
-                _, status, cpu_s = REPORT.unpack(_read_exactly(self._ctl, REPORT.size))
+                _, status, cpu_s = REPORT.unpack(read_exactly(self._ctl, REPORT.size))
                 return status, cpu_s
             except (OSError, EOFError) as fault:
                 self._broken = True
@@ -794,7 +477,7 @@ class Sandbox:
         if ending is _Ending.WALL:
             raise _wall_limit(limits.wall_s)
         if ending is _Ending.OVERSIZE or ending is _Ending.ANSWERED:
-            raise _answer_too_large(exchange.size, limits.answer_bytes)
+            raise answer_too_large(exchange.size, limits.answer_bytes)
         raise self._death(child, ending, limits, exchange.stderr_tail)
 
     def _death(self, child: _Child, ending: _Ending, limits: Limits, stderr_tail: bytes) -> InspectorError:
@@ -974,7 +657,7 @@ def death_error(status: int, cpu_s: float, limits: Limits, stderr_tail: bytes = 
         return _cpu_limit(limits.cpu_s)
     out_of_memory = (b"memory allocation of", b"std::bad_alloc", b"MemoryError", b"out of memory")
     if number == signal.SIGABRT and any(text in stderr_tail for text in out_of_memory):
-        return _memory_limit(limits.memory_mb)
+        return memory_limit(limits.memory_mb)
     if number in (signal.SIGABRT, signal.SIGSEGV) and b"overflowed its stack" in stderr_tail:
         return InspectorError(
             ErrorKind.RecursionLimit,
@@ -992,7 +675,7 @@ def death_error(status: int, cpu_s: float, limits: Limits, stderr_tail: bytes = 
         return _crashed(f"the child died by {name} on this input", "the template or tokenizer file breaks the library")
     code = os.WEXITSTATUS(status) if status >= 0 else "unknown"
     if code == EXIT_MEMORY:
-        return _memory_limit(limits.memory_mb)
+        return memory_limit(limits.memory_mb)
     return _crashed(f"the child ended without an answer (exit code {code})", "try again")
 
 
@@ -1034,26 +717,6 @@ def _no_place(limit: int) -> InspectorError:
         stage="sandbox",
         where={"limit": "max_children"},
         remedy="try again, or raise max_children",
-    )
-
-
-def _memory_limit(limit: int) -> InspectorError:
-    return InspectorError(
-        ErrorKind.MemoryLimit,
-        f"the request needs more than the limit of {limit} MiB of memory",
-        stage="sandbox",
-        where={"limit": "memory_mb"},
-        remedy="make the input, the tokenizer file or what the template builds smaller, or raise memory_mb",
-    )
-
-
-def _answer_too_large(size: int, limit: int) -> InspectorError:
-    return InspectorError(
-        ErrorKind.OutputTooLarge,
-        f"the answer has {size} bytes; the limit is {limit}",
-        stage="sandbox",
-        where={"limit": "answer_bytes"},
-        remedy="make the input or what the template writes smaller, or raise answer_bytes",
     )
 
 

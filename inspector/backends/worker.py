@@ -27,15 +27,8 @@ import numpy as np
 
 from inspector.backends import RawLogits, Report
 from inspector.errors import ErrorKind, InspectorError
-from inspector.sandbox import (
-    ENVIRONMENT_NAMES,
-    CallCancelled,
-    Frame,
-    allowed_environment,
-    boot_command,
-    pack_frame,
-    read_frame,
-)
+from inspector.processes import ENVIRONMENT_NAMES, Frame, allowed_environment, boot_command, pack_frame, read_frame
+from inspector.sandbox import CallCancelled
 
 if TYPE_CHECKING:
     from inspector.sources import ModelArtifact
