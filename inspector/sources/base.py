@@ -13,6 +13,7 @@ from typing import Protocol
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.cache import Progress
+from inspector.tokenizers.base import ArtifactFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,19 @@ class Source(Protocol):
         """Bring those members of the archive that it holds into `folder`; give member -> file.
 
         Errors: ArtifactUnavailable, ArtifactMismatch (the archive's own hash), Hub*.
+        """
+        ...
+
+
+class LocalSource(Protocol):
+    """A place on this disk, or one that is named differently from its files."""
+
+    scheme: str
+
+    def files(self, rest: str, names: tuple[str, ...], progress: Progress | None) -> tuple[ArtifactFile, ...]:
+        """Give the files that `scheme:rest` names: those of `names` that a folder has, or the one file itself.
+
+        Errors: FileNameInvalid, UnknownPreset, ArtifactUnavailable, ArtifactMismatch.
         """
         ...
 

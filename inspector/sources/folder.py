@@ -1,18 +1,33 @@
-"""`folder:PATH` and bare paths: files that a person already has. Their digest is their identity.
+"""`folder:PATH`: files that a person already has. Their digest is their identity.
 
 Only names of the fixed lists below are read; nothing is copied, nothing is written.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.tokenizers.base import ArtifactFile
+from inspector.tokenizers.config import ADDITIONAL_TEMPLATES
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 MODEL_FILES = ("config.json", "generation_config.json", "model.safetensors", "model.safetensors.index.json")
+
+
+class FolderSource:
+    """A folder on this disk."""
+
+    scheme = "folder"
+
+    def files(self, rest: str, names: tuple[str, ...], progress: cache.Progress | None) -> tuple[ArtifactFile, ...]:
+        """Give those of `names` that the folder has, and its additional chat templates."""
+        folder = Path(rest).expanduser()
+        found = local_files(folder, names)
+        extra = sorted((folder / ADDITIONAL_TEMPLATES).glob("*.jinja")) if "chat_template.jinja" in names else []
+        return found + tuple(replace(local_file(path), name=ADDITIONAL_TEMPLATES + path.name) for path in extra)
 
 
 def local_files(path: Path, names: tuple[str, ...]) -> tuple[ArtifactFile, ...]:

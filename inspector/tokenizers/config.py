@@ -73,15 +73,24 @@ def parse_object(data: bytes, name: str) -> dict[str, Any]:
     return value
 
 
+ADDITIONAL_TEMPLATES = "additional_chat_templates/"
+
+
 def chat_templates_of(files: dict[str, bytes]) -> dict[str, str]:
-    """Give the templates of a tokenizer's files by name; chat_template.jinja beats the configuration."""
-    templates: dict[str, str] = {}
-    if "tokenizer_config.json" in files:
-        config = parse_object(files["tokenizer_config.json"], "tokenizer_config.json")
-        templates = templates_of(config.get("chat_template"))
-    if "chat_template.jinja" in files:
-        templates["default"] = decode_text(files["chat_template.jinja"], "chat_template.jinja")
-    return templates
+    """Give the templates of a tokenizer's files by name; template files, where there are any, replace the
+    configuration's, as in transformers."""
+    own = {
+        _template_name(name): decode_text(data, name)
+        for name, data in files.items()
+        if name == "chat_template.jinja" or name.startswith(ADDITIONAL_TEMPLATES)
+    }
+    if own or "tokenizer_config.json" not in files:
+        return own
+    return templates_of(parse_object(files["tokenizer_config.json"], "tokenizer_config.json").get("chat_template"))
+
+
+def _template_name(file: str) -> str:
+    return "default" if file == "chat_template.jinja" else file[len(ADDITIONAL_TEMPLATES) :].removesuffix(".jinja")
 
 
 def templates_of(value: Any) -> dict[str, str]:

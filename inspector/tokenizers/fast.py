@@ -26,7 +26,8 @@ from inspector.tokenizers.bytetable import ByteTable
 from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
 
 _T = TypeVar("_T")
-_Form = Literal["NFC", "NFD", "NFKC", "NFKD"] | None
+_Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+_FORMS: tuple[_Form, ...] = get_args(_Form)
 # How the two regular-expression engines (Oniguruma, fancy-regex) say that a search was given up.
 _REGEX_LIMITS = ("retry-limit-in", "match-stack limit", "BacktrackLimitExceeded", "StackOverflow")
 
@@ -209,7 +210,9 @@ class _Shape:
 
     __slots__ = ("byte_fallback", "first_only", "form", "piece_bytes")
 
-    def __init__(self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool, form: _Form) -> None:
+    def __init__(
+        self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool, form: _Form | None
+    ) -> None:
         self.piece_bytes, self.byte_fallback, self.first_only, self.form = piece_bytes, byte_fallback, first_only, form
 
     @classmethod
@@ -228,11 +231,7 @@ class _Shape:
         else:
             to_bytes = bytetable.utf8
         first_only = any(step.get("prepend_scheme") == "first" for step in steps)
-        return cls(to_bytes, fallback, first_only, next((form for form in _forms() if form in kinds), None))
-
-
-def _forms() -> tuple[Any, ...]:
-    return get_args(get_args(_Form)[0])
+        return cls(to_bytes, fallback, first_only, next((form for form in _FORMS if form in kinds), None))
 
 
 def _without_prefix(prefix: str, piece: str) -> bytes:
@@ -356,7 +355,7 @@ def _inserted(backend: LibraryTokenizer) -> tuple[list[int], list[int]]:
     raise invalid("the post-processor changes the tokens themselves", {"file": "tokenizer.json"})
 
 
-def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form = None) -> RawEncoding:
+def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form | None = None) -> RawEncoding:
     """Encode a text, with spans.
 
     `encode_batch_fast` computes no offsets. If the tokens' bytes are the text's bytes, which is so for byte-level
