@@ -994,7 +994,7 @@ class _Printer:
             self._texts.append(text)
             self._runs.extend(runs)
         elif isinstance(value, dict):
-            self._dict(value, depth)
+            self._dict(value, home, depth)
         elif isinstance(value, (list, tuple)):
             self._list(value, home, depth)
         elif isinstance(value, (TracedInt, TracedFloat)):
@@ -1013,7 +1013,7 @@ class _Printer:
         self._texts.append(text)
         self._runs.append((len(text), home, 0, 0))
 
-    def _dict(self, value: dict[Any, Any], depth: int) -> None:
+    def _dict(self, value: dict[Any, Any], home: Origin | None, depth: int) -> None:
         spelling = self._spelling
         opening, closing = spelling.open_close(value)
         gap = opening + spelling.line_break(depth + 1) if value else opening
@@ -1024,7 +1024,7 @@ class _Printer:
             else:
                 self._structure(spelling.key(key))
             self._structure(spelling.key_separator)
-            self.write(item, _home_of(key), depth + 1)
+            self.write(item, _home_of(key, home), depth + 1)
             gap = spelling.item_separator + spelling.line_break(depth + 1)
         self._structure(spelling.line_break(depth) + closing if value else opening + closing)
 
@@ -1035,20 +1035,23 @@ class _Printer:
         for index, item in enumerate(value):
             self._structure(gap)
             inner = None
-            if home is not None and (item is None or item is True or item is False or isinstance(item, list)):
+            if home is not None and (item is None or item is True or item is False or isinstance(item, (list, dict))):
                 inner = Origin(home.kind, f"{home.path}[{index}]", owner=home.owner)
             self.write(item, inner, depth + 1)
             gap = spelling.item_separator + spelling.line_break(depth + 1)
         self._structure(spelling.line_break(depth) + closing if value else opening + closing)
 
 
-def _home_of(key: Any) -> Origin | None:
+def _home_of(key: Any, parent: Origin | None) -> Origin | None:
     """Give the origin of a dict key of the request, which names the value's path; None for other keys."""
-    if isinstance(key, Traced) and len(key._runs) == 1:
-        origin = key._runs[0][1]
-        if not origin.exact and origin.kind not in (SegmentKind.DERIVED, SegmentKind.TEMPLATE):
-            return origin
-    return None
+    if not isinstance(key, Traced):
+        return None
+    if not key:  # no character to carry an origin
+        return None if parent is None else Origin(parent.kind, child_path(parent.path, ""), owner=parent.owner)
+    origin = key._runs[0][1]
+    if len(key._runs) > 1 or origin.exact or origin.kind in (SegmentKind.DERIVED, SegmentKind.TEMPLATE):
+        return None
+    return origin
 
 
 def _leaves(value: Any) -> Iterator[str]:

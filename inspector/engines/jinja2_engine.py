@@ -223,8 +223,10 @@ class _TracedCode(CodeGenerator):
         self.writeline("yield (" if frame.buffer is None else f"{frame.buffer}.append((", child)
         if isinstance(child, nodes.TemplateData):
             self.visit(child, frame)
-        elif isinstance(child, nodes.Const) and not isinstance(child.value, str) and not frame.eval_ctx.volatile:
-            self.write(self._literal(str(child.value), child.lineno, False))
+        elif isinstance(child, nodes.Const):
+            # As Jinja does when it compiles: what is known of autoescape now decides, even where it may change.
+            text = str(jinja2.runtime.escape(child.value)) if frame.eval_ctx.autoescape else str(child.value)
+            self.write(self._literal(text, child.lineno, False))
         elif isinstance(child, nodes.Add) and not frame.eval_ctx.volatile and not frame.eval_ctx.autoescape:
             self._sum("add_parts", child, frame)
             self.write(f", {child.lineno}")
@@ -539,19 +541,19 @@ def _title(s: Any) -> Traced:
 
 
 def _indent(s: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> Any:
-    newline = "\n"
     if isinstance(s, TracedMarkup) or not isinstance(s, str):
         return FILTERS["indent"](s, width, first, blank)
     indention = (
         width if isinstance(width, Traced) else whole(width if isinstance(width, str) else " " * width, TEMPLATE)
     )
-    line_break = whole(newline, TEMPLATE)
-    lines = (Traced(s) + line_break).splitlines()
-    if blank:
-        text = (line_break + indention).join(lines)
-    else:
-        text = line_break.join([lines[0], *((indention + line if line else line) for line in lines[1:])])
-    return indention + text if first else text
+    text = Traced(s) + whole("\n", TEMPLATE)  # as Jinja does, so that splitlines gives a line after a last break
+    lines = text.splitlines()
+    parts = [indention, lines[0]] if first else [lines[0]]
+    for before, line in zip(text.splitlines(True), lines[1:]):
+        line_break = before[len(before.splitlines()[0]) :]
+        parts.append(line_break if line_break == "\n" else derive("\n", line_break))
+        parts += (indention, line) if line or blank else ()
+    return concat(parts)
 
 
 @pass_environment
