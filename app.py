@@ -2,11 +2,13 @@
 
 from inspector.ui import serve
 
-serve.start()  # before Gradio: the sandbox warms up in its own process meanwhile
+serve.start()  # before Gradio: the sandbox gets ready in its own process meanwhile
 
 from inspector.ui import layout  # noqa: E402
 
 demo = layout.build()
 
 if __name__ == "__main__":
-    demo.launch(**layout.launch_settings())
+    demo.launch(**layout.launch_settings(), prevent_thread_lock=True)
+    serve.warm()
+    demo.block_thread()

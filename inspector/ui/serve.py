@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import threading
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -27,10 +26,14 @@ _sandbox: Sandbox | None = None
 
 
 def start() -> None:
-    """Start the sandbox, and import in the background what requests need: neither may delay the first answer of HTTP."""
+    """Start the sandbox, which gets ready in its own process."""
     global _sandbox
     _sandbox = Sandbox.start(preload=(*PRELOAD, *CHILD_MODULES))
-    threading.Thread(target=_service, daemon=True).start()
+
+
+def warm() -> None:
+    """Import what requests need, once HTTP is up: in a thread before that it would only slow Gradio's own start."""
+    _service()
 
 
 def _service() -> Any:

@@ -134,7 +134,7 @@ class Bench {
   showComparison(answer) {
     const c = answer.comparison, line = this.compareLine;
     line.disabled = true;
-    if (!c) { line.textContent = answer.errors.length ? t('no_comparison') : ''; return; }
+    if (!c) { line.textContent = !answer.errors.length ? '' : answer.errors.some((error) => error.pane === null) ? t('stale') : t('no_comparison'); return; }
     if (!c.first_difference) { line.textContent = c.equal.bytes && c.equal.ids ? t('equal') : t('equal_bytes'); return; }
     const d = c.first_difference;
     line.disabled = false;
