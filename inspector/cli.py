@@ -231,7 +231,7 @@ def main() -> None:
 
 
 def _read(request: str) -> bytes:
-    from inspector.pipeline import read_request_file
+    from inspector.job import read_request_file
 
     return sys.stdin.buffer.read() if request == "-" else read_request_file(Path(request))
 
@@ -251,7 +251,7 @@ def _compare(request: bytes, shared: dict[str, Any], a: str, b: str, model: str 
     from datetime import datetime
 
     from inspector import service
-    from inspector.pipeline import side_options
+    from inspector.job import side_options
 
     shared["clock"] = shared["clock"] or datetime.now().astimezone().isoformat()
     sides = [_options({**shared, **side_options(side)}) for side in (a, b)]
@@ -266,7 +266,7 @@ def _count(request: bytes, model: str) -> dict[str, Any]:
 
 
 def _options(values: dict[str, Any]) -> Any:
-    from inspector.pipeline import make_options
+    from inspector.job import make_options
 
     arguments = dict(_argument(item) for item in values["arguments"] or ())
     return make_options(**{**values, "arguments": arguments})

@@ -13,7 +13,7 @@ from typing import Any
 class ErrorKind(enum.Enum):
     """What went wrong; the value is the command line's exit code (2 input, 3 artifact, 4 limit)."""
 
-    def __new__(cls, exit_code: int) -> "ErrorKind":
+    def __new__(cls, exit_code: int) -> ErrorKind:
         member = object.__new__(cls)
         member._value_ = (len(cls.__members__), exit_code)
         member.exit_code = exit_code

@@ -126,7 +126,7 @@ def _answer(value: Any) -> bytes:
 def warm() -> None:
     """Run once in the zygote before the first fork: good and bad templates through the real pipeline, so that no child
     has to import or compile what they need."""
-    from inspector.pipeline import Options, prepare
+    from inspector.job import Options, prepare
 
     request = b'[{"role": "user", "content": "warm"}]'
     for template in (None, "{% if", "{{ 1 // 0 }}", "{{ raise_exception('warm') }}", "{{ messages | tojson }}"):

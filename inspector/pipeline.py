@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import json
 import platform
 import time
 import unicodedata
-from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -23,6 +21,18 @@ from inspector import presets
 from inspector.budget import Budget, BudgetDecision, BudgetRejected, fit_context, make_budget
 from inspector.encode import Encoding, encode, token_rows
 from inspector.errors import ErrorKind, InspectorError
+from inspector.job import (
+    DEFAULT_MODEL,
+    Fields,
+    Job,
+    Options,
+    check_pairing,
+    make_options,
+    prepare,
+    request_bytes,
+    run_clock,
+    side_options,
+)
 from inspector.logits import NextTokenLogits, next_token_logits
 from inspector.messages import Conversation, canonicalize
 from inspector.render import Rendered, render
@@ -30,57 +40,11 @@ from inspector.request import ChatRequest, parse_fields, parse_request
 from inspector.template import Template
 from inspector.tensors import ModelInputs, to_tensors
 from inspector.tokenizers import load_tokenizer
-from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
+from inspector.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
     from inspector.comparison import Comparison
     from inspector.service import SandboxedInspection
-
-DEFAULT_TOKENIZER = "smollm2"
-DEFAULT_MODEL = "smollm2"
-ENGINES = ("jinja2",)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Everything that decides an inspection besides the request. Refs are spelled as the user gave them.
-
-    `template_text` is a pasted template and wins over `template`. `clock` None means the time of the run.
-    """
-
-    tokenizer: str = DEFAULT_TOKENIZER
-    template: str | None = None
-    template_text: str | None = None
-    name: str | None = None
-    arguments: dict[str, Any] = field(default_factory=dict)
-    add_generation_prompt: bool = True
-    continue_final_message: bool = False
-    clock: datetime | None = None
-    profile: str = "transformers"
-    engine: str = "jinja2"
-    context_window: int | None = None
-    max_new_tokens: int = 0
-    policy: str = "messages"
-
-
-@dataclass(frozen=True, slots=True)
-class Fields:
-    """A request as the page's four editors hold it."""
-
-    messages: str
-    tools: str = ""
-    documents: str = ""
-    arguments: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One inspection, ready to run without network. Picklable."""
-
-    request: bytes | Fields
-    options: Options
-    tokenizer: TokenizerArtifact
-    template: Template | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,119 +163,6 @@ def compare(
     shared.setdefault("clock", datetime.now().astimezone())
     sides = [inspect(request, **{**shared, **side_options(side)}) for side in (a, b)]
     return compare_inspections(*sides)
-
-
-def side_options(side: dict[str, Any] | str) -> dict[str, Any]:
-    """Read "TOKENIZER[,TEMPLATE]".
-
-    >>> side_options("smollm2,qwq-32b@16488a")
-    {'tokenizer': 'smollm2', 'template': 'qwq-32b@16488a'}
-    """
-    if isinstance(side, dict):
-        return side
-    tokenizer, _comma, template = side.partition(",")
-    return {"tokenizer": tokenizer.strip() or DEFAULT_TOKENIZER, **({"template": template.strip()} if template else {})}
-
-
-def make_options(**options: Any) -> Options:
-    """Build Options.
-
-    Errors: TypeError for a name that Options does not have.
-    """
-    known = {entry.name for entry in fields(Options)}
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise TypeError(f"no option named {', '.join(unknown)}; the options are {', '.join(sorted(known))}")
-    if isinstance(options.get("clock"), str):
-        options["clock"] = parserun_clock(options["clock"])
-    if options.get("continue_final_message"):
-        options["add_generation_prompt"] = False  # the library refuses both; continuing is the more specific wish
-    return Options(**options)
-
-
-def parserun_clock(text: str) -> datetime:
-    """Read an ISO 8601 time; without an offset it is taken as it stands.
-
-    Errors: OptionInvalid.
-    """
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise InspectorError(
-            ErrorKind.OptionInvalid,
-            f"{text!r} is not an ISO 8601 time",
-            stage="options",
-            where={"option": "clock"},
-            remedy="give it as 2026-01-31T09:30:00 or with an offset, 2026-01-31T09:30:00+01:00",
-        ) from None
-
-
-def request_bytes(request: bytes | str | list[Any] | dict[str, Any] | Path) -> bytes:
-    """Give the request as JSON bytes, so that every caller goes through the one strict parser.
-
-    Errors: InputInvalid for values that JSON cannot hold and for a file that cannot be read.
-    """
-    if isinstance(request, bytes):
-        return request
-    if isinstance(request, Path):
-        return read_request_file(request)
-    try:
-        if isinstance(request, str):
-            return request.encode("utf-8", "surrogatepass")
-        return json.dumps(request).encode("ascii")  # escapes lone surrogates: the parser names their path
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InspectorError(
-            ErrorKind.InputInvalid,
-            f"the request cannot be written as JSON: {error}",
-            stage="request",
-            remedy="use dict, list, str, int, float, bool and None only",
-        ) from None
-
-
-def read_request_file(path: Path) -> bytes:
-    """Read a request file.
-
-    Errors: InputInvalid naming the path.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InspectorError(
-            ErrorKind.InputInvalid,
-            f"cannot read the request: {error.strerror}",
-            stage="request",
-            where={"file": str(path)},
-            remedy="give the path of a JSON file, or - for standard input",
-        ) from None
-
-
-def prepare(request: bytes | Fields, options: Options, progress: Callable[..., None] | None = None) -> Job:
-    """Bring the artifacts that a run needs. The only step that touches network and cache.
-
-    Errors: every kind of stage "source" and "options".
-    """
-    from inspector.sources import resolve_template, resolve_tokenizer
-
-    _check_engine(options)
-    tokenizer = resolve_tokenizer(options.tokenizer, progress=progress)
-    template = None
-    if options.template_text is not None:
-        template = Template(ref="pasted", id="pasted", revision="", name=options.name or "default", file="",
-                            text=options.template_text)  # fmt: skip
-    elif options.template:
-        template = resolve_template(options.template, progress=progress)
-    return Job(request, options, tokenizer, template)
-
-
-def _check_engine(options: Options) -> None:
-    if options.engine not in ENGINES:
-        raise InspectorError(
-            ErrorKind.OptionInvalid,
-            f"there is no template engine {options.engine!r}",
-            stage="options",
-            where={"option": "engine"},
-            remedy=f"one of {', '.join(ENGINES)}",
-        )
 
 
 def run(job: Job) -> Inspection:
@@ -450,26 +301,6 @@ def add_logits(inspection: Inspection, model: str = DEFAULT_MODEL, top_k: int = 
     except InspectorError as error:
         building.set(error=error)
     return building.value
-
-
-def check_pairing(model: Any, tokenizer: Tokenizer | TokenizerArtifact) -> None:
-    """Refuse a model whose vocabulary is another one: its logits would be about other tokens.
-
-    Errors: ModelInvalid.
-    """
-    known = presets.tokenizers().get(model.id)  # a model preset has the id of the tokenizer it was trained with
-    if known is not None and model.id != tokenizer.id:
-        raise InspectorError(
-            ErrorKind.ModelInvalid,
-            f"the model {model.id} reads ids of its own tokenizer, these are ids of {tokenizer.id}",
-            stage="logits",
-            where={"model": model.ref, "tokenizer": tokenizer.ref},
-            remedy=f"choose the tokenizer {model.id}, or a model that was trained with {tokenizer.id}",
-        )
-
-
-def run_clock(options: Options) -> datetime:
-    return options.clock or datetime.now().astimezone()
 
 
 def _findings(inspection: Inspection, job: Job) -> tuple[Finding, ...]:

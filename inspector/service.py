@@ -14,9 +14,9 @@ from typing import Any
 
 from inspector.backends import Backend
 from inspector.errors import InspectorError
+from inspector.job import Fields, Job, Options, check_pairing, prepare, run_clock
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
-from inspector.pipeline import Fields, Inspection, Job, Options, check_pairing, prepare, run_clock
 from inspector.sandbox import Sandbox
 
 Progress = Callable[[int, int, str], None]
@@ -204,6 +204,8 @@ def _next_token(
 
 def failed(options: Options, error: InspectorError) -> dict[str, Any]:
     """Give the `inspection/1` of a run that stopped before it began."""
+    from inspector.pipeline import Inspection  # heavy, and only a failure needs it here
+
     return Inspection(options, run_clock(options), error=error).to_dict()
 
 

@@ -166,7 +166,7 @@ def test_logits_of_the_real_model_come_through_the_worker() -> None:
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    code = "import sys, inspector.cli; print([m for m in ('torch', 'transformers', 'jinja2', 'gradio') if m in sys.modules])"
+    code = "import sys, inspector.cli, inspector.service; print([m for m in ('torch', 'transformers', 'jinja2', 'gradio') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 

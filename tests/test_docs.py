@@ -13,7 +13,8 @@ import typer
 from inspector import __version__, presets
 from inspector.cli import app
 from inspector.errors import ErrorKind
-from inspector.pipeline import ENGINES, inspect
+from inspector.job import ENGINES
+from inspector.pipeline import inspect
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")

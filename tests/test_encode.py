@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,7 +49,7 @@ def test_spans_partition_any_text_of_a_byte_level_tokenizer(text: str) -> None:
     encoding, utf8 = result.encoding, result.rendered.utf8
     spans = list(zip(encoding.start.tolist(), encoding.end.tolist()))
     assert b"".join(utf8[start:end] for start, end in spans) == utf8
-    assert all(left[1] == right[0] for left, right in zip(spans, spans[1:]))
+    assert all(left[1] == right[0] for left, right in itertools.pairwise(spans))
 
 
 def test_the_frame_has_one_row_a_token() -> None:
