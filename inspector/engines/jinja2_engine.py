@@ -96,6 +96,7 @@ class TracedRender:
 # --- the reference ----------------------------------------------------------------------------------------------
 
 _clock_lock = threading.RLock()
+_library: Any = chat_template_utils  # its `datetime` is replaced, and its private compiler is called
 
 
 @contextmanager
@@ -106,12 +107,12 @@ def _fixed_clock(clock: datetime) -> Iterator[None]:
     """
     naive = clock.replace(tzinfo=None)  # datetime.now() has no zone: `%Z` is empty
     with _clock_lock:
-        real = chat_template_utils.datetime
-        chat_template_utils.datetime = SimpleNamespace(now=lambda: naive)
+        real = _library.datetime
+        _library.datetime = SimpleNamespace(now=lambda: naive)
         try:
             yield
         finally:
-            chat_template_utils.datetime = real
+            _library.datetime = real
 
 
 def reference(call: TemplateCall) -> str:
@@ -120,7 +121,7 @@ def reference(call: TemplateCall) -> str:
     Errors: whatever the template or transformers raises, unchanged.
     """
     with _fixed_clock(call.clock):
-        rendered, _ = chat_template_utils.render_jinja_template(
+        rendered, _ = _library.render_jinja_template(
             conversations=[call.messages],
             tools=call.tools,
             documents=call.documents,
@@ -134,7 +135,7 @@ def reference(call: TemplateCall) -> str:
 
 def compile_reference(text: str) -> jinja2.Template:
     """Compile as transformers does, from its cache. Errors: jinja2's and Python's own."""
-    return chat_template_utils._compile_jinja_template(text)
+    return _library._compile_jinja_template(text)
 
 
 def without_generation_prompt(call: TemplateCall) -> TemplateCall:
@@ -157,12 +158,18 @@ def is_raised_by_template(error: BaseException) -> bool:
     return type(error) is jinja2.TemplateError
 
 
+_OTHERS = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
+
+
+def _holds(tree: nodes.Template, kinds: tuple[type[nodes.Node], ...]) -> bool:
+    return any(tree.find(kind) is not None for kind in kinds)
+
+
 def needs_loader(error: BaseException, text: str) -> bool:
     """True if the template includes, imports or extends another, which chat templates cannot."""
     if not isinstance(error, (TypeError, jinja2.TemplateNotFound)) or "loader" not in str(error):
         return isinstance(error, jinja2.TemplateNotFound)
-    tree = _compile(text).template.environment.parse(text)
-    return tree.find((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)) is not None
+    return _holds(_compile(text).template.environment.parse(text), _OTHERS)
 
 
 # --- code generation --------------------------------------------------------------------------------------------
@@ -178,8 +185,9 @@ class _TracedCode(CodeGenerator):
         self._literals: list[str] = []
         self._unprinted = set(map(id, _unprinted_constants(node)))
         self._prompt_block = prompt_block(node)
-        self.environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
-        self.environment.prompt_tail = _text_after(node, self._prompt_block)
+        environment: Any = self.environment
+        environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
+        environment.prompt_tail = _text_after(node, self._prompt_block)
         super().visit_Template(node, frame)
         for line in self._literals:
             self.writeline(line)
@@ -243,7 +251,7 @@ class _TracedCode(CodeGenerator):
         self.visit(child, frame)
         self.write(")")
 
-    def visit_Add(self, node: nodes.Add, frame: Frame) -> None:
+    def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._sum("add", node, frame)
 
     def _sum(self, function: str, node: nodes.Expr, frame: Frame) -> None:
@@ -299,14 +307,13 @@ def prompt_block(tree: nodes.Template) -> nodes.If | None:
     reads = sum(_reads_prompt(name) for name in tree.find_all(nodes.Name))
     if last.else_ or last.elif_ or reads != 1 or not _needs_prompt(last.test):
         return None
-    indirect = tree.find((nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport, nodes.Block))
-    return None if indirect is not None else last
+    return None if _holds(tree, (*_OTHERS, nodes.Block)) else last
 
 
 def _text_after(tree: nodes.Template, last: nodes.If | None) -> str:
     """Give the blanks that the template writes after the block."""
     after = tree.body[tree.body.index(last) + 1 :] if last is not None else []
-    return "".join(child.data for output in after for child in output.nodes)
+    return "".join(data.data for output in after for data in output.find_all(nodes.TemplateData))
 
 
 def _is_blank(node: nodes.Node) -> bool:
@@ -390,7 +397,7 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     """transformers' sandbox with provenance. The short cuts answer exactly as the inherited methods do."""
 
     code_generator_class = _TracedCode
-    concat = staticmethod(concat)  # type: ignore[assignment]
+    concat = staticmethod(concat)
     prompt_known = False  # set when the template is compiled, as prompt_tail is
     prompt_tail = ""
     prompt_mark = PROMPT_MARK
@@ -530,7 +537,8 @@ _WORD_STARTS = re.compile(r"([-\s({\[<]+)")
 def _title(s: Any) -> Traced:
     text = s if isinstance(s, Traced) else Traced(traced_str(s))
     titled = FILTERS["title"](str.__str__(text))
-    pieces, done = [], 0
+    pieces: list[str] = []
+    done = 0
     for piece in _WORD_STARTS.split(str.__str__(text)):
         if piece:
             word = text[done : done + len(piece)]
