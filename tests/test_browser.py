@@ -414,6 +414,17 @@ def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
     assert bench.page.locator("#bench img, #bench svg, #bench script").count() == 0
 
 
+def test_a_template_that_hangs_is_overtaken_by_the_next_input(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.locator(".ti-paste").nth(0).evaluate("node => { node.open = true; }")
+    began = time.monotonic()
+    bench.page.fill('[data-in="template_text0"]', "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+    bench.page.wait_for_timeout(1500)
+    assert "Computing" in bench.page.inner_text(".ti-status")
+    bench.type_in("template_text0", "quick again")
+    assert bench.pane(0)["text"] == "quick again" and time.monotonic() - began < 30
+
+
 def test_two_pages_do_not_mix(open_page: Any) -> None:
     one, two = open_page(), open_page()
     one.type_in("messages", messages("first visitor"))

@@ -6,6 +6,7 @@ the page as a text node. Nothing is interpolated into a template, because Gradio
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,11 @@ class Bench(gr.HTML):
             elem_id="bench",
             server_functions=server_functions,
         )
+
+
+# Gradio writes a stub of every component class beside its module; a stale one would hide this file from type checkers.
+with contextlib.suppress(OSError):
+    Path(__file__).with_suffix(".pyi").unlink()
 
 
 def static_text(name: str) -> str:

@@ -108,7 +108,7 @@ def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Any], list
 
 
 def _job(fields: dict[str, str], pane: dict[str, Any], now: datetime | None) -> Any:
-    from inspector.pipeline import prepare
+    from inspector.job import prepare
 
     return prepare(_fields(fields), _options(pane, now))
 
@@ -158,7 +158,7 @@ def _texts(value: dict[str, Any], names: Iterable[str]) -> bool:
 
 
 def _fields(fields: dict[str, str]) -> Any:
-    from inspector.pipeline import Fields
+    from inspector.job import Fields
 
     return Fields(**fields)
 
@@ -168,7 +168,7 @@ def _options(pane: dict[str, Any], now: datetime | None) -> Any:
 
     Errors: OptionInvalid naming the field.
     """
-    from inspector.pipeline import make_options
+    from inspector.job import make_options
 
     text = pane.get("template_text")
     return make_options(

@@ -1,5 +1,7 @@
 // The page's controller: reads the fields, asks the server, shows answers and errors, moves the selection.
-// At most one request is in flight; while one is, newer input only marks the page dirty, so the latest wins.
+// While a request is in flight, newer input only marks the page dirty; an older answer never replaces a newer one.
+
+const OVERTAKE_MS = 1000;
 
 class Bench {
   constructor(root, server, config) {
@@ -63,24 +65,31 @@ class Bench {
   }
   changed() {
     this.dirty = true;
-    if (this.inFlight) return;
     clearTimeout(this.timer);
-    // No delay while answers are quick; a pause in typing is awaited only when they are not.
-    this.timer = setTimeout(() => this.ask(), this.lastMs > 250 ? 120 : 0);
+    // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
+    // overtaken: the server then gives it up for the newer one.
+    const hangs = this.inFlight ? OVERTAKE_MS - (performance.now() - this.started) : 0;
+    this.timer = setTimeout(() => this.ask(), Math.max(hangs, this.lastMs > 250 ? 120 : 0, 0));
   }
   async ask() {
-    if (this.inFlight) return;
+    if (!this.dirty) return;
+    const mine = (this.asked = (this.asked || 0) + 1), started = (this.started = performance.now());
     this.inFlight = true; this.dirty = false;
-    const started = performance.now(), waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
+    const waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
     const answer = await this.server.view({ session: this.session, ...this.read() });
     clearTimeout(waiting);
+    if (mine > (this.shown || 0) && answer !== 'null') { this.shown = mine; this.arrived(answer, started); }
+    if (mine !== this.asked) return;
     this.inFlight = false;
-    this.lastMs = performance.now() - started;
-    if (answer === 'null') { /* a newer request of this page took its place */ }
-    else if (typeof answer === 'string') { this.lost(false); this.showAnswer(JSON.parse(answer), true); this.root.dataset.answers = +(this.root.dataset.answers || 0) + 1; this.status(t('answered', { ms: Math.round(performance.now() - started) }), ''); }
-    else this.lost(true);
     this.root.dataset.ready = this.dirty ? '0' : '1';
-    if (this.dirty) this.changed();
+    if (this.dirty) { clearTimeout(this.timer); this.changed(); }
+  }
+  arrived(answer, started) {
+    this.lastMs = performance.now() - started;
+    this.lost(typeof answer !== 'string');
+    if (typeof answer !== 'string') return;
+    this.showAnswer(JSON.parse(answer), true);
+    this.status(t('answered', { ms: Math.round(performance.now() - started) }), '');
   }
   lost(gone) {
     this.$('[data-act="retry"]').hidden = !gone;
