@@ -196,7 +196,7 @@ def fetch(
     """Fetch and verify artifacts, so that everything later works without network."""
 
     def work() -> None:
-        from inspector.sources import resolve_model, resolve_template, resolve_tokenizer
+        from inspector.sources import resolve_template, resolve_tokenizer
 
         with _progress() as progress:
             for ref in refs or ["smollm2"]:
@@ -205,10 +205,18 @@ def fetch(
                 for template in FIRST_SCREEN_TEMPLATES:
                     resolve_template(template, progress=progress)
                 if convert:
-                    resolve_model("smollm2", progress=progress)
+                    _prepare_model(progress)
 
     _run(work, False, schema="")
     print("ready", file=sys.stderr)
+
+
+def _prepare_model(progress: Callable[[int, int, str], None] | None) -> None:
+    from inspector.backends.local import converted_folder
+    from inspector.sources import resolve_model
+
+    model = resolve_model("smollm2", progress=progress)
+    converted_folder(model, lambda step: print(f"{step} the model of the default (once)", file=sys.stderr))
 
 
 FIRST_SCREEN_TEMPLATES = ("qwq-32b", "qwq-32b@16488a")
@@ -220,9 +228,12 @@ def serve(
     port: Annotated[int, typer.Option("--port", help="Port to bind.")] = 7860,
 ) -> None:
     """Serve the page."""
-    from inspector.ui.serve import launch
+    from inspector.ui import serve as page
 
-    launch(host=host, port=port)
+    page.start()  # before Gradio is imported, as app.py does
+    from inspector.ui import layout
+
+    layout.build().launch(server_name=host, server_port=port, **layout.launch_settings())
 
 
 def main() -> None:

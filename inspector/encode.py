@@ -169,8 +169,8 @@ def token_rows(encoding: Encoding) -> list[dict[str, Any]]:
         for token_id in np.unique(encoding.input_ids).tolist()
     }
     names = {word: flag_names(word) for word in np.unique(encoding.flags).tolist()}
-    origins = {row: segments.origin(row) for row in np.unique(encoding.segment).tolist() if row != NO_SEGMENT}
-    origins[NO_SEGMENT] = (None, None, None)
+    origins: dict[int, tuple[str | None, str | None, int | None]] = {NO_SEGMENT: (None, None, None)}
+    origins |= {row: segments.origin(row) for row in np.unique(encoding.segment).tolist() if row != NO_SEGMENT}
     columns = zip(
         encoding.input_ids.tolist(),
         encoding.start.tolist(),

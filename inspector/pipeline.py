@@ -12,7 +12,7 @@ import platform
 import time
 import unicodedata
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,8 +161,15 @@ def compare(
     from inspector.comparison import compare_inspections
 
     shared.setdefault("clock", datetime.now().astimezone())
-    sides = [inspect(request, **{**shared, **side_options(side)}) for side in (a, b)]
+    sides = [_side(request, {**shared, **side_options(side)}) for side in (a, b)]
     return compare_inspections(*sides)
+
+
+def _side(request: bytes | str | list[Any] | dict[str, Any] | Path, options: dict[str, Any]) -> Inspection:
+    inspection = inspect(request, **options)
+    if not isinstance(inspection, Inspection):
+        raise TypeError("compare has no sandbox option: it needs the arrays; use `python -m inspector compare`")
+    return inspection
 
 
 def run(job: Job) -> Inspection:
@@ -201,9 +208,7 @@ def _run_stages(job: Job, building: _Building) -> None:
     options = job.options
     budget = _budget(options)
     with building.stage("request"):
-        request = (
-            parse_fields(**_fields(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
-        )
+        request = parse_fields(*astuple(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
         building.set(request=request)
     with building.stage("tokenizer"):
         tokenizer = load_tokenizer(job.tokenizer)
@@ -223,10 +228,6 @@ def _run_stages(job: Job, building: _Building) -> None:
     building.set(rendered=encoding.rendered, encoding=encoding)
     with building.stage("tensors"):
         building.set(inputs=to_tensors([encoding]))
-
-
-def _fields(given: Fields) -> dict[str, str]:
-    return {entry.name: getattr(given, entry.name) for entry in fields(Fields)}
 
 
 def _budget(options: Options) -> Budget | None:
@@ -280,8 +281,8 @@ def own_template(tokenizer: Tokenizer, name: str | None, *, has_tools: bool) -> 
 
 def _template_file(tokenizer: Tokenizer) -> str:
     """The file that holds the tokenizer's templates: transformers reads chat_template.jinja before the config."""
-    names = [name for name in ("chat_template.jinja", "tokenizer_config.json") if name in tokenizer.files]
-    return (names or sorted(tokenizer.files))[0]
+    first = ("chat_template.jinja", "tokenizer_config.json")
+    return min(tokenizer.files, key=lambda name: (first.index(name) if name in first else len(first), name))
 
 
 def add_logits(inspection: Inspection, model: str = DEFAULT_MODEL, top_k: int = 10) -> Inspection:

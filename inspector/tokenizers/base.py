@@ -75,7 +75,7 @@ class RawEncoding:
 
 
 class Tokenizer(Protocol):
-    """What every family gives. All byte values are UTF-8; ids are ints in range(size)."""
+    """What every family gives. All byte values are UTF-8; ids are ints in range(size). Hashed by identity."""
 
     ref: str
     id: str
@@ -91,6 +91,8 @@ class Tokenizer(Protocol):
     reconstructed: bool
     # True: ids of control tokens come only from bytes that the template wrote (teaching tokenizers)
     control_needs_template: bool
+
+    def __hash__(self) -> int: ...
 
     def encode(
         self, text: str, *, add_special_tokens: bool = False, content: Sequence[tuple[int, int]] = ()
