@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -212,7 +212,8 @@ def _render_error(error: Exception, call: TemplateCall) -> InspectorError:
         where["line"] = lines[-1]
     index = _message_index(frames)
     if index is not None:
-        where["path"] = f"messages[{index}]"
+        given = _given_index(call.messages[index])
+        where["path"] = f"messages[{index if given == NOBODY else given}]"
     if kind is ErrorKind.TemplateRuntime:
         where["exception"] = type(error).__name__
     message = str(error) or type(error).__name__
@@ -498,11 +499,14 @@ _ASSISTANT_ROLES = ("assistant", "model")
 
 
 def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
-    speakers = [_given_index(m["role"]) for m in call.messages if m.get("role") in _ASSISTANT_ROLES]
+    speakers = [_given_index(m) for m in call.messages if m.get("role") in _ASSISTANT_ROLES]
     if not speakers:
         return ()
     owner, first, last = _turns(columns)
-    said = np.isin(owner, speakers)
+    speaks = np.zeros(max(int(owner.max(initial=0)), *speakers, 0) + 2, bool)
+    speaks[speakers] = True
+    speaks[NOBODY] = False  # the last entry: other content
+    said = speaks[owner]
     owner, first, last = owner[said], first[said], last[said]
     stops = _literal_stops(columns, last)
     search = _Terminators(call)
@@ -514,10 +518,16 @@ def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tupl
     return tuple(sorted((start, end + search.length_in(utf8[end:stop])) for start, end, stop in best.values()))
 
 
-def _given_index(role: str) -> int:
+_MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
+
+
+def _given_index(message: Mapping[str, Any]) -> int:
     """Give the message's index in the request as given: a budget may have dropped messages before it."""
-    path = runs_of(role)[0][1].path
-    return int(path.removeprefix("messages[").split("]")[0])
+    for run in runs_of(str(message.get("role") or "")):
+        match = _MESSAGE_PATH.match(run[1].path)
+        if match is not None:
+            return int(match[1])
+    return NOBODY
 
 
 def _turns(columns: _Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

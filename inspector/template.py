@@ -5,8 +5,14 @@ This module neither finds templates (sources/ does) nor renders them (render.py 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from dataclasses import dataclass
+
+
+@functools.lru_cache(maxsize=256)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,4 +33,4 @@ class Template:
     @property
     def digest(self) -> str:
         """SHA-256 of the text's UTF-8 bytes, in hex."""
-        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+        return _digest(self.text)
