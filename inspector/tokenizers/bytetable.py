@@ -98,26 +98,63 @@ def spans_from_chars(
     starts_by_char = char_starts(text)
     offsets = np.clip(offsets, 0, len(text))
     start, end = starts_by_char[offsets[:, 0]], starts_by_char[offsets[:, 1]]
-    shared = np.zeros(len(ids), bool)
-    shared[:-1] = (start[1:] < end[:-1]) & (end[1:] > start[1:])
-    partial = end - start > table.lengths[ids]  # a byte of its characters is not in the vocabulary and was dropped
-    done = -1
-    for index in np.flatnonzero(shared | partial).tolist():
-        if index > done:
-            done = _deal_out(index, ids, start, end, data, table)
+    follows = np.zeros(len(ids), bool)
+    follows[1:] = (start[1:] < end[:-1]) & (end[1:] > start[1:])
+    first = np.flatnonzero(~follows)
+    if len(first):
+        odd = _place_runs(follows, first, ids, start, end, data, table)
+        bounds = np.append(first, len(ids))
+        for run in odd.tolist():
+            _deal_out(slice(int(bounds[run]), int(bounds[run + 1])), ids, start, end, data, table)
     return start, end
 
 
-def _deal_out(first: int, ids: np.ndarray, start: np.ndarray, end: np.ndarray, data: bytes, table: ByteTable) -> int:
-    """Give the run of overlapping tokens that starts at `first` its bytes; return the run's last index."""
-    last, limit = first, int(end[first])
-    while last + 1 < len(ids) and start[last + 1] < limit and end[last + 1] > start[last + 1]:
-        last += 1
-        limit = max(limit, int(end[last]))
-    run = [table.pieces[i] for i in ids[first : last + 1].tolist()]
-    spans = _own_bytes(run, int(start[first]), limit, data) or _by_length(run, int(start[first]), limit)
-    start[first : last + 1], end[first : last + 1] = zip(*spans)
-    return last
+def _place_runs(
+    follows: np.ndarray,
+    first: np.ndarray,
+    ids: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    data: bytes,
+    table: ByteTable,
+) -> np.ndarray:
+    """Place every run whose bytes are the text's bytes there; return the numbers of the runs that are not so.
+
+    A run is a token and those after it that share its characters: `follows` bool[n] says which do, `first` int64[r]
+    where each run begins.
+    """
+    lengths = table.lengths[ids].astype(np.int64)
+    begins = np.cumsum(lengths) - lengths
+    run = np.cumsum(~follows) - 1
+    room = np.maximum.reduceat(end, first) - start[first]
+    total = np.add.reduceat(lengths, first)
+    several = np.bincount(run, minlength=len(first)) > 1
+    shift = (start[first] - begins[first])[run]
+    moved = (several & (total == room))[run]
+    wrong = _differing_tokens(np.flatnonzero(moved), lengths, begins, shift, table.join(ids.tolist()), data)
+    unequal = np.zeros(len(first), bool)
+    unequal[run[wrong]] = True
+    moved &= ~unequal[run]
+    start[moved], end[moved] = (begins + shift)[moved], (begins + lengths + shift)[moved]
+    return np.flatnonzero(unequal | (several & (total != room)) | (room > total))
+
+
+def _differing_tokens(
+    tokens: np.ndarray, lengths: np.ndarray, begins: np.ndarray, shift: np.ndarray, joined: bytes, data: bytes
+) -> np.ndarray:
+    """Give those of the tokens whose bytes differ from the text's at `begins + shift`, byte by byte at once."""
+    owner = np.repeat(tokens, lengths[tokens])
+    skipped = np.cumsum(lengths[tokens]) - lengths[tokens]
+    place = np.arange(len(owner)) - np.repeat(skipped, lengths[tokens]) + begins[owner]
+    own = np.frombuffer(joined, np.uint8)[place]
+    return np.unique(owner[own != np.frombuffer(data, np.uint8)[place + shift[owner]]])
+
+
+def _deal_out(run: slice, ids: np.ndarray, start: np.ndarray, end: np.ndarray, data: bytes, table: ByteTable) -> None:
+    """Give the tokens of one run their bytes where a normalizer or a missing piece made them differ."""
+    pieces = [table.pieces[i] for i in ids[run].tolist()]
+    position, limit = int(start[run.start]), int(end[run].max())
+    start[run], end[run] = zip(*(_own_bytes(pieces, position, limit, data) or _by_length(pieces, position, limit)))
 
 
 def _own_bytes(run: list[bytes], position: int, limit: int, data: bytes) -> list[tuple[int, int]] | None:
