@@ -835,11 +835,17 @@ def _trace(value: Any, path: str, kind: SegmentKind, owner: int) -> Any:
     )
 
 
+@lru_cache(maxsize=4096)
+def _member(key: str) -> str:
+    """Give what a key adds to its object's path; the same few keys come again and again."""
+    return child_path("x", key)[1:]
+
+
 def _trace_dict(value: dict[Any, Any], path: str, kind: SegmentKind, owner: int) -> dict[Any, Any]:
     out = {}
     is_message = owner != NOBODY and _MESSAGE_PATH.fullmatch(path) is not None
     for key, item in value.items():
-        inner = child_path(path, key)
+        inner = path + _member(key)
         held_by = NOBODY if is_message and key in _SILENT_KEYS else owner
         runs = ((len(key), Origin(kind, inner, "", False, held_by), 0, 0),) if key else ()
         out[make(key, runs)] = _trace(item, inner, kind, held_by)

@@ -124,6 +124,7 @@ def render(
     """
     if engine not in ENGINES:
         raise _option_error("engine", f"unknown engine {engine!r}; engines are {', '.join(ENGINES)}", "--engine")
+    _check_template(template.text)
     call = TemplateCall(
         template.text,
         conversation.messages,
@@ -283,6 +284,19 @@ def _message_index(frames: list[tuple[Any, int]]) -> int | None:
         if len(held) == 1:
             return held.pop()
     return None
+
+
+def _check_template(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InspectorError(
+            ErrorKind.UnencodableText,
+            f"the template holds U+{ord(text[error.start]):04X}, a lone surrogate: it has no UTF-8 form",
+            stage="template",
+            where={"line": text.count("\n", 0, error.start) + 1},
+            remedy="remove the lone surrogate from the template",
+        ) from None
 
 
 def _encode(text: str, max_chars: int | None) -> bytes:

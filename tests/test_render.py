@@ -242,6 +242,7 @@ ERRORS = [
     ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "RecursionLimit", {}),
     ("{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}", "TemplateTooComplex", {}),
     ("{{ '\\ud800' }}", "UnencodableText", {}),
+    ("a\n{# \ud800 #}", "UnencodableText", {"line": 2}),
 ]  # fmt: skip
 
 
