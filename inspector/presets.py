@@ -6,7 +6,6 @@ The manifests lie in the `presets` folder beside the package. Nothing is fetched
 from __future__ import annotations
 
 import functools
-import hashlib
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -152,8 +151,3 @@ def _template(table: dict[str, Any]) -> TemplatePreset:
 
 def _pin(entry: dict[str, Any]) -> Pin:
     return Pin(entry["name"], entry["sha256"], tuple(entry["sources"]), entry.get("size", 0))
-
-
-def file_sha256(path: Path) -> str:
-    """Hash a file of the presets folder."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -559,3 +559,18 @@ def test_a_local_source_gives_whole_files_with_their_hashes(source, tmp_path):
     assert all(sha256(Path(file.path).read_bytes()) == file.sha256 for file in files)
     with pytest.raises(InspectorError):
         source.files(str(tmp_path / "nowhere"), ("tokenizer.json",), None)
+
+
+def test_a_lock_that_another_process_keeps_is_reported(empty_cache, monkeypatch):
+    monkeypatch.setattr(cache, "_LOCK_TIMEOUT_S", 0.1)
+    with cache.lock("pypi:some==1"):
+        thread = threading.Thread(target=lambda: seen.append(fails(_take_lock, ErrorKind.ArtifactUnavailable)))
+        seen: list[InspectorError] = []
+        thread.start()
+        thread.join()
+    assert "pypi:some==1" in seen[0].message
+
+
+def _take_lock() -> None:
+    with cache.lock("pypi:some==1"):
+        raise RuntimeError("the lock was not held")

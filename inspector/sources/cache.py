@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.tokenizers.base import ArtifactFile
@@ -132,8 +132,21 @@ def lock(name: str) -> Iterator[None]:
         folder = cache_dir() / "locks"
         folder.mkdir(parents=True, exist_ok=True)
     key = hashlib.sha256(name.encode()).hexdigest()[:32]
-    with FileLock(folder / f"{key}.lock", timeout=_LOCK_TIMEOUT_S):
+    held = FileLock(folder / f"{key}.lock")
+    try:
+        held.acquire(timeout=_LOCK_TIMEOUT_S)
+    except Timeout as error:
+        raise InspectorError(
+            ErrorKind.ArtifactUnavailable,
+            f"another process has been fetching {name} for over {_LOCK_TIMEOUT_S} s",
+            stage="source",
+            where={"ref": name},
+            remedy="end that process, then try again",
+        ) from error
+    try:
         yield
+    finally:
+        held.release()
 
 
 def remembered(ref: str) -> dict[str, str] | None:
