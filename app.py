@@ -9,6 +9,4 @@ from inspector.ui import layout  # noqa: E402
 demo = layout.build()
 
 if __name__ == "__main__":
-    demo.launch(**layout.launch_settings(), prevent_thread_lock=True)
-    serve.warm()
-    demo.block_thread()
+    demo.launch(**layout.launch_settings())

@@ -129,7 +129,7 @@ def compare(
     return result
 
 
-def count(request: bytes, openai_model: str) -> dict[str, Any]:
+def count(request: bytes, openai_model: str, *, session: str = OWN) -> dict[str, Any]:
     """Estimate the prompt tokens that an OpenAI model bills.
 
     Errors: input errors, UnknownModel, artifact errors.
@@ -139,7 +139,7 @@ def count(request: bytes, openai_model: str) -> dict[str, Any]:
 
     snapshot, _warnings = resolve_model(openai_model)
     artifact = resolve_tokenizer(SNAPSHOTS[snapshot].preset)
-    return _call("count", (request, openai_model, artifact), OWN)
+    return _call("count", (request, openai_model, artifact), session)
 
 
 def view(request: Fields, panes: Sequence[Options], *, session: str, progress: Progress | None = None) -> bytes:

@@ -395,7 +395,7 @@ def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
             "tools",
             json.dumps([{"type": "function", "function": {"name": text, "description": text, "parameters": {}}}]),
         )
-        for name in ("documents", "arguments", "clock", "context_window", "max_new_tokens", "model"):
+        for name in ("documents", "arguments", "clock", "context_window", "max_new_tokens", "model", "openai_model"):
             bench.page.fill(f'[data-in="{name}"]', text)
         bench.settle()
         for name in ("documents", "arguments", "clock", "context_window", "max_new_tokens"):
@@ -414,11 +414,24 @@ def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
     assert bench.page.locator("#bench img, #bench svg, #bench script").count() == 0
 
 
+def test_the_openai_estimate_is_labelled_and_an_unknown_model_is_refused_at_its_field(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("hi"))
+    bench.type_in("openai_model", "gpt-4o-mini")
+    bench.page.wait_for_function("() => document.querySelector('.ti-estimate').textContent", timeout=ANSWER_MS)
+    assert bench.page.inner_text(".ti-estimate").startswith("estimate: 8 prompt tokens")
+    bench.type_in("openai_model", "no-such-model")
+    bench.page.wait_for_selector('[data-field="openai_model"] .ti-err:not([hidden])', timeout=ANSWER_MS)
+    assert "no-such-model" in bench.error("openai_model") and bench.page.inner_text(".ti-estimate") == ""
+
+
 def test_a_template_that_hangs_is_overtaken_by_the_next_input(open_page: Any) -> None:
     bench = open_page()
     bench.page.locator(".ti-paste").nth(0).evaluate("node => { node.open = true; }")
     began = time.monotonic()
-    bench.page.fill('[data-in="template_text0"]', "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+    bench.page.fill(
+        '[data-in="template_text0"]', "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    )
     bench.page.wait_for_timeout(1500)
     assert "Computing" in bench.page.inner_text(".ti-status")
     bench.type_in("template_text0", "quick again")

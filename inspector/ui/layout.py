@@ -40,7 +40,7 @@ body, gradio-app { margin: 0; padding: 0; }
 def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
     with gr.Blocks(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
-        Bench(value=start_value(), server_functions=[serve.view, serve.logits, serve.record])
+        Bench(value=start_value(), server_functions=[serve.view, serve.logits, serve.record, serve.estimate])
     page.queue(default_concurrency_limit=CONCURRENCY, api_open=False)
     return page
 
@@ -66,6 +66,7 @@ def start_value() -> str:
         "documents": "",
         "arguments": "",
         "model": serve.DEFAULT_MODEL,
+        "openai_model": "",
     }
     value = {
         "strings": STRINGS,

@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from inspector import service
 from inspector.errors import ErrorKind, InspectorError
+from inspector.job import Fields, Job, Options, make_options, prepare
 from inspector.sandbox import PRELOAD, CallCancelled, Sandbox
 
 PANES = 2
@@ -22,27 +24,11 @@ _SESSION = re.compile(r"[0-9a-f]{32}")
 _FIELDS = ("messages", "tools", "documents", "arguments")
 
 CHILD_MODULES = ("inspector.pipeline", "inspector.comparison", "inspector.ui.payload")  # so that no child imports them
-_sandbox: Sandbox | None = None
 
 
 def start() -> None:
-    """Start the sandbox, which gets ready in its own process."""
-    global _sandbox
-    _sandbox = Sandbox.start(preload=(*PRELOAD, *CHILD_MODULES))
-
-
-def warm() -> None:
-    """Import what requests need, once HTTP is up: in a thread before that it would only slow Gradio's own start."""
-    _service()
-
-
-def _service() -> Any:
-    """Import the service late (it costs half a second), with this process's sandbox in it."""
-    from inspector import service
-
-    if _sandbox is not None:
-        service.use_sandbox(_sandbox)
-    return service
+    """Start the sandbox of this process, which gets ready in its own."""
+    service.use_sandbox(Sandbox.start(preload=(*PRELOAD, *CHILD_MODULES)))
 
 
 def view(request: Any) -> str:
@@ -83,34 +69,47 @@ def logits(request: Any) -> str:
         session, fields, panes = _checked(request)
         model = str(request.get("model") or DEFAULT_MODEL)
         sides = [_options(pane, None) for pane in panes]
-        found = _service().next_tokens(_fields(fields), sides, model=model, top_k=TOP_K, session=f"page-{session}")
+        found = service.next_tokens(Fields(**fields), sides, model=model, top_k=TOP_K, session=f"page-{session}")
         results = [(side["logits"], side["error"]) for side in found["sides"]]
     except InspectorError as error:
         results = [(None, error.to_dict())] * PANES
     return payload.dumps(logits_view.answer(results)).decode()
 
 
-def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Any], list[dict[str, Any]]]:
+def estimate(request: Any) -> str:
+    """Estimate the prompt tokens an OpenAI model bills: `{"count": OpenAICount as JSON | null, "error": ... | null}`."""
+    from inspector.ui import payload
+
+    try:
+        session, fields, _panes = _checked(request)
+        count = service.count(_body(fields), str(request.get("openai_model")), session=f"page-{session}")
+    except InspectorError as error:
+        place = None if error.stage == "request" else "openai_model"
+        return payload.dumps({"count": None, "error": payload.pane_error(error, None, place)}).decode()
+    return payload.dumps({"count": count, "error": None}).decode()
+
+
+def _body(fields: dict[str, str]) -> bytes:
+    """Join the texts of two editors into one request body, unparsed: the child parses it."""
+    tools = fields["tools"].strip() or "[]"
+    return f'{{"messages":{fields["messages"]},"tools":{tools}}}'.encode("utf-8", "surrogatepass")
+
+
+def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Job | None], list[dict[str, Any]]]:
     """Find the artifacts of every pane: the session, a job or None a pane, and the errors of those that have none."""
     from inspector.ui import payload
 
     session, fields, panes = _checked(request)
     now = datetime.now().astimezone() if shared_clock else None
-    jobs: list[Any] = []
+    jobs: list[Job | None] = []
     errors: list[dict[str, Any]] = []
     for q, pane in enumerate(panes):
         try:
-            jobs.append(_job(fields, pane, now))
+            jobs.append(prepare(Fields(**fields), _options(pane, now)))
         except InspectorError as error:
             jobs.append(None)
             errors.append(payload.pane_error(error, q, _source_place(error, pane)))
     return session, jobs, errors
-
-
-def _job(fields: dict[str, str], pane: dict[str, Any], now: datetime | None) -> Any:
-    from inspector.job import prepare
-
-    return prepare(_fields(fields), _options(pane, now))
 
 
 def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
@@ -127,7 +126,7 @@ def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
 
 
 def _call(job: str, value: Any, session: str, *, supersede: bool = False) -> str:
-    answer = _service().sandbox().call(job, pickle.dumps(value), session=f"page-{session}", supersede=supersede)
+    answer = service.sandbox().call(job, pickle.dumps(value), session=f"page-{session}", supersede=supersede)
     return answer.decode("utf-8")
 
 
@@ -157,19 +156,11 @@ def _texts(value: dict[str, Any], names: Iterable[str]) -> bool:
     return all(isinstance(value[name], str) for name in names)
 
 
-def _fields(fields: dict[str, str]) -> Any:
-    from inspector.job import Fields
-
-    return Fields(**fields)
-
-
-def _options(pane: dict[str, Any], now: datetime | None) -> Any:
+def _options(pane: dict[str, Any], now: datetime | None) -> Options:
     """Read a pane's options.
 
     Errors: OptionInvalid naming the field.
     """
-    from inspector.job import make_options
-
     text = pane.get("template_text")
     return make_options(
         tokenizer=pane["tokenizer"],

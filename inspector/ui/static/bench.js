@@ -116,6 +116,7 @@ class Bench {
     this.showComparison(answer);
     this.draw(true);
     if (fresh && this.view === 'record') this.askRecord();
+    if (fresh) this.askEstimate();
   }
   stale(flags) {
     this.state.stale = flags;
@@ -126,19 +127,22 @@ class Bench {
     for (const node of this.root.querySelectorAll('[aria-invalid]')) node.removeAttribute('aria-invalid');
     const general = [];
     for (const error of errors) {
-      const scope = error.pane === null ? this.$('.ti-fields') : this.heads[error.pane].node;
-      const box = error.place && (scope.querySelector('[data-field="' + error.place + '"]') || this.$('.ti-fields [data-field="' + error.place + '"]'));
-      if (!box) { general.push((error.pane === null ? '' : 'AB'[error.pane] + ': ') + error.text); continue; }
-      const node = box.querySelector('.ti-err');
-      const prefix = error.pane !== null && !scope.contains(box) ? 'AB'[error.pane] + ': ' : '';
-      if (node.hidden || !node.textContent.endsWith(error.text)) node.textContent = node.textContent ? node.textContent + '\n' + prefix + error.text : prefix + error.text;
-      node.hidden = false;
-      for (const input of box.querySelectorAll('[data-in]')) input.setAttribute('aria-invalid', 'true');
+      if (!this.showFieldError(error)) general.push((error.pane === null ? '' : 'AB'[error.pane] + ': ') + error.text);
     }
     this.general.hidden = !general.length;
     this.general.textContent = general.join('\n');
     const input = this.$('.ti-input');
     if (errors.some((error) => error.pane === null) && this.root.classList.contains('narrow')) input.open = true;
+  }
+  showFieldError(error) {
+    const scope = error.pane === null ? this.$('.ti-fields') : this.heads[error.pane].node;
+    const box = error.place && (scope.querySelector('[data-field="' + error.place + '"]') || this.$('.ti-fields [data-field="' + error.place + '"]'));
+    if (!box) return false;
+    const node = box.querySelector('.ti-err'), prefix = error.pane !== null && !scope.contains(box) ? 'AB'[error.pane] + ': ' : '';
+    if (node.hidden || !node.textContent.endsWith(error.text)) node.textContent = node.textContent ? node.textContent + '\n' + prefix + error.text : prefix + error.text;
+    node.hidden = false;
+    for (const input of box.querySelectorAll('[data-in]')) input.setAttribute('aria-invalid', 'true');
+    return true;
   }
   showComparison(answer) {
     const c = answer.comparison, line = this.compareLine;
@@ -220,6 +224,22 @@ class Bench {
     if (typeof answer === 'string') this.state.records = JSON.parse(answer).records; else this.lost(true);
     if (this.view === 'record') this.draw(true);
     if (this.recordAgain) { this.recordAgain = false; this.askRecord(); }
+  }
+
+  // The estimate follows the panes' answer; while one is awaited, a newer wish is only noted.
+  async askEstimate() {
+    const model = this.field('openai_model').value.trim(), line = this.$('.ti-estimate');
+    if (this.estimateInFlight) { this.estimateAgain = true; return; }
+    if (!model) { line.textContent = ''; return; }
+    this.estimateInFlight = true;
+    const text = await this.server.estimate({ session: this.session, openai_model: model, ...this.read() });
+    this.estimateInFlight = false;
+    if (typeof text === 'string') this.showEstimate(JSON.parse(text), line);
+    if (this.estimateAgain) { this.estimateAgain = false; this.askEstimate(); }
+  }
+  showEstimate({ count, error }, line) {
+    line.textContent = count ? [t('openai_estimate', { total: number(count.total), messages: number(count.message_tokens), tools: number(count.tool_tokens), model: count.resolved_model, encoding: count.encoding }), ...count.warnings].join('\n') : '';
+    if (error && error.place) this.showFieldError(error);
   }
 
   // ---- selection ------------------------------------------------------------------------------------------------
