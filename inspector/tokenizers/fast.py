@@ -24,6 +24,7 @@ from inspector.tokenizers import bytetable
 from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
 from inspector.tokenizers.bytetable import ByteTable
 from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
+from inspector.tokenizers.sections import SectionEncoder, walls_of
 
 _T = TypeVar("_T")
 _Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
@@ -64,6 +65,9 @@ def guarded(action: Callable[[], _T], what: str) -> _T:
                 remedy="shorten the text, or use a tokenizer whose patterns do not backtrack",
             ) from error
         raise invalid(f"{what}: {reason}") from error
+
+
+_SECTIONS_FROM = 2000  # characters; below, one call for the whole text is as fast
 
 
 class FastTokenizer:
@@ -121,7 +125,7 @@ class FastTokenizer:
     ) -> RawEncoding:
         """Encode like the library does. `content` makes no difference here."""
         del content
-        raw = _encode(self._backend, text, self._bytes, self._shape.form)
+        raw = self._by_sections(text) or _encode(self._backend, text, self._bytes, self._shape.form)
         return self._with_inserted(raw, text) if add_special_tokens else raw
 
     def encode_plain(self, text: str, *, first: bool = True) -> RawEncoding:
@@ -158,6 +162,35 @@ class FastTokenizer:
         """Encode a stretch as it would come out inside a whole text."""
         return _encode(
             self._backend if first or not self._shape.first_only else self._inner, text, self._bytes, self._shape.form
+        )
+
+    def _by_sections(self, text: str) -> RawEncoding | None:
+        """Encode between control tokens, from the cache where possible; None where the text has no such token."""
+        sections = self._sections
+        if sections is None or len(text) < _SECTIONS_FROM:
+            return None
+        utf8_or_raise(text)
+        return sections.encode(text)
+
+    @functools.cached_property
+    def _sections(self) -> SectionEncoder | None:
+        walls = walls_of(self.added_tokens)
+        if not walls:
+            return None
+        backend = self._inner if self._shape.first_only else self._backend
+
+        def encode_batch(pieces: list[str]) -> list[list[int]]:
+            encodings = guarded(
+                lambda: backend.encode_batch_fast(pieces, add_special_tokens=False), "the text cannot be encoded"
+            )
+            return [encoding.ids for encoding in encodings]
+
+        return SectionEncoder(
+            walls,
+            self._bytes,
+            encode_batch,
+            lambda piece: _encode(backend, piece, self._bytes, self._shape.form),
+            lambda piece: _encode(self._backend, piece, self._bytes, self._shape.form),
         )
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:

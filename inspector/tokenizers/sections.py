@@ -1,0 +1,149 @@
+"""Encode a text section by section, with a cache: only what changed is tokenized again.
+
+A section is the text between two control tokens. Text on one side of a control token cannot influence the tokens on
+the other, apart from a prefix that only the first piece of a text gets. That the result equals the whole encode is a
+property test, for every real tokenizer. Which texts are worth it is decided here; what a backend does is not.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from inspector.tokenizers.base import AddedToken, RawEncoding
+from inspector.tokenizers.bytetable import ByteTable, spans_from_ends
+
+CACHE_CHARS = 16_000_000  # bound of the cached text of one tokenizer; the ids take about twice as many bytes
+MAX_WALLS = 48
+
+EncodeBatch = Callable[[list[str]], list[list[int]]]
+EncodeOne = Callable[[str], RawEncoding]
+
+
+class Section:
+    """Ids of one section; `spans` None: the ids' bytes are the section's bytes, so lengths alone give the spans.
+
+    Units: `size` is the section's length in UTF-8 bytes, `spans` are relative to its start.
+    """
+
+    __slots__ = ("ids", "size", "spans")
+
+    def __init__(self, ids: np.ndarray, size: int, spans: tuple[np.ndarray, np.ndarray] | None) -> None:
+        self.ids, self.size, self.spans = ids, size, spans
+
+
+class SectionEncoder:
+    """Splits, looks up, encodes what is missing, and joins. Thread-safe.
+
+    `encode_batch` gives the ids of many sections at once, `encode_one` ids and spans of one; both as a section that
+    does not begin a text. `encode_first` does it for the section that does.
+    """
+
+    def __init__(
+        self,
+        walls: dict[str, int],
+        table: ByteTable,
+        encode_batch: EncodeBatch,
+        encode_one: EncodeOne,
+        encode_first: EncodeOne,
+    ) -> None:
+        self._pattern = re.compile("(" + "|".join(map(re.escape, sorted(walls, key=len, reverse=True))) + ")")
+        self._walls = {
+            text: Section(np.array([token_id], np.int64), len(text.encode()), None) for text, token_id in walls.items()
+        }
+        self._table = table
+        self._encode_batch, self._encode_one, self._encode_first = encode_batch, encode_one, encode_first
+        self._cache: OrderedDict[str, Section] = OrderedDict()
+        self._cached_chars = 0
+        self._lock = threading.Lock()
+
+    def encode(self, text: str) -> RawEncoding | None:
+        """Encode a text; None if it has no control token to cut at."""
+        pieces = self._pattern.split(text)
+        if len(pieces) < 3:
+            return None
+        inner = pieces[2::2]
+        with self._lock:
+            missing = list(dict.fromkeys(piece for piece in inner if piece and piece not in self._cache))
+        self._add(missing)
+        sections = [self._first(pieces[0])] if pieces[0] else []
+        with self._lock:
+            for wall, piece in zip(pieces[1::2], inner):
+                sections.append(self._walls[wall])
+                if piece:
+                    sections.append(self._cache.get(piece) or self._single(piece))
+        return self._join(sections)
+
+    def clear(self) -> None:
+        """Forget every section."""
+        with self._lock:
+            self._cache.clear()
+            self._cached_chars = 0
+
+    def _first(self, piece: str) -> Section:
+        raw = self._encode_first(piece)
+        return Section(raw.input_ids, len(piece.encode()), (raw.start, raw.end))
+
+    def _single(self, piece: str) -> Section:
+        raw = self._encode_one(piece)
+        return Section(raw.input_ids, len(piece.encode()), (raw.start, raw.end))
+
+    def _add(self, pieces: list[str]) -> None:
+        if not pieces:
+            return
+        encoded = self._encode_batch(pieces)
+        whole = self._table.join([token_id for ids in encoded for token_id in ids])
+        exact = whole == "".join(pieces).encode()  # one comparison for all, when no normalizer changed anything
+        made = [self._section(piece, ids, exact) for piece, ids in zip(pieces, encoded)]
+        with self._lock:
+            for piece, section in zip(pieces, made):
+                if piece not in self._cache:
+                    self._cached_chars += len(piece)
+                self._cache[piece] = section
+            while self._cached_chars > CACHE_CHARS:
+                dropped, _section = self._cache.popitem(last=False)
+                self._cached_chars -= len(dropped)
+
+    def _section(self, piece: str, ids: list[int], exact: bool) -> Section:
+        size = len(piece) if piece.isascii() else len(piece.encode())
+        if exact or self._table.join(ids) == piece.encode():
+            return Section(np.array(ids, np.int64), size, None)
+        raw = self._encode_one(piece)
+        return Section(raw.input_ids, size, (raw.start, raw.end))
+
+    def _join(self, sections: Sequence[Section]) -> RawEncoding:
+        ids = np.concatenate([section.ids for section in sections])
+        if all(section.spans is None for section in sections):
+            return RawEncoding(ids, *spans_from_ends(self._table.ends(ids)))
+        starts, ends, offset = [], [], 0
+        for section in sections:
+            start, end = section.spans or spans_from_ends(self._table.ends(section.ids))
+            starts.append(start + offset)
+            ends.append(end + offset)
+            offset += section.size
+        return RawEncoding(ids, np.concatenate(starts), np.concatenate(ends))
+
+
+def walls_of(added_tokens: Sequence[AddedToken]) -> dict[str, int]:
+    """Choose the control literals at which a text may be cut: text -> id.
+
+    A literal qualifies if, wherever it occurs, the library matches just it: it is matched before normalisation, takes
+    no neighbouring white space with it, its first character begins added tokens only (so no match that began earlier
+    can reach into it), and no longer added token begins with it.
+    """
+    contents = [token.content for token in added_tokens]
+    walls: dict[str, int] = {}
+    for token in added_tokens:
+        head = token.content[:1]
+        plain = not (token.lstrip or token.rstrip or token.normalized or token.single_word)
+        if not plain or not token.special or len(token.content) < 2 or len(walls) >= MAX_WALLS:
+            continue
+        reached = any(head in other[1:] for other in contents)
+        longer = any(other != token.content and other.startswith(token.content) for other in contents)
+        if not reached and not longer:
+            walls[token.content] = token.id
+    return walls

@@ -1,0 +1,77 @@
+"""Section-wise encoding equals the whole encode, for every real tokenizer, with and without the cache."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from inspector.sources import resolve_tokenizer
+from inspector.tokenizers import fast, load_tokenizer
+from inspector.tokenizers.base import AddedToken
+from inspector.tokenizers.sections import walls_of
+
+REAL = ("smollm2", "qwen3", "llama3", "llama3.1", "gemma3", "deepseek-v3")
+WORDS = (
+    'the quick 天空 为什么 foo(x): x+1 \n\n\n  {"a":1.0} émoji 🌶 ．ＡＢＣ 12345 don\'t\t<|im <| |> < > ▁ e\u0301 \r\n <think> </s> '
+    "<|im_start <start_of_turn> <|eot_id|> <｜User｜> <table> \u200b 한국어"
+).split(" ")
+
+
+def random_text(rng: random.Random, literals: list[str], words: int) -> str:
+    parts = []
+    for _ in range(words):
+        parts.append(rng.choice(literals) if rng.random() < 0.15 else rng.choice(WORDS))
+        parts.append(rng.choice(["", " ", "\n", "  "]))
+    return "".join(parts)
+
+
+@pytest.mark.parametrize("preset", REAL)
+def test_sections_equal_the_whole_encode(preset: str) -> None:
+    tokenizer = load_tokenizer(resolve_tokenizer(preset))
+    literals = [token.content for token in tokenizer.added_tokens][:60]
+    rng = random.Random(5)
+    for _ in range(60):
+        text = random_text(rng, literals, 200)
+        whole = fast._encode(tokenizer._backend, text, tokenizer._bytes, tokenizer._shape.form)
+        for _again in range(2):  # the second time from the cache
+            pieces = tokenizer._sections.encode(text)
+            assert pieces is not None
+            assert pieces.input_ids.tolist() == whole.input_ids.tolist(), (preset, text)
+            assert np.array_equal(pieces.start, whole.start) and np.array_equal(pieces.end, whole.end), (preset, text)
+
+
+def test_an_edit_encodes_only_the_section_it_is_in() -> None:
+    tokenizer = load_tokenizer(resolve_tokenizer("qwen3"))
+    sections = tokenizer._sections
+    sections.clear()
+    text = "".join(f"<|im_start|>user\nmessage number {n}<|im_end|>\n" for n in range(200))
+    sections.encode(text)
+    before = set(sections._cache)
+    edited = text.replace("message number 100<", "message number 100!<")
+    result = sections.encode(edited)
+    assert set(sections._cache) - before == {"user\nmessage number 100!"}
+    assert result.input_ids.tolist() == tokenizer._backend.encode(edited, add_special_tokens=False).ids
+
+
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inspector.tokenizers.sections.CACHE_CHARS", 1000)
+    sections = load_tokenizer(resolve_tokenizer("llama3"))._sections
+    sections.clear()
+    for number in range(100):
+        sections.encode(f"<|eot_id|>some text that is number {number}<|eot_id|>")
+    assert sum(map(len, sections._cache)) == sections._cached_chars <= 1000
+
+
+def test_only_literals_that_nothing_can_reach_into_are_walls() -> None:
+    tokens = [
+        AddedToken(0, "<a>", True),
+        AddedToken(1, "<b>", True, rstrip=True),  # takes white space with it
+        AddedToken(2, "<c>", True, normalized=True),  # matched after normalisation
+        AddedToken(3, "[x]", True),
+        AddedToken(4, "y[x", False),  # may begin before [x] and end inside it
+        AddedToken(5, "{d}", True),
+        AddedToken(6, "{d}e", False),  # longer, begins the same
+    ]
+    assert walls_of(tokens) == {"<a>": 0}
