@@ -2,8 +2,9 @@
 
 A `Traced` is a `str` that carries *runs*: stretches of characters with the field (or template line) they were copied
 from. Every `str` operation gives the same text as `str` and carries the runs along; what an operation rewrites
-(a capitalised letter, an escaped quote) becomes a `DERIVED` run that names the fields it was made from. Nothing is
-guessed: text whose source was lost is `DERIVED` without a path.
+(a capitalised letter) becomes a `DERIVED` run that names the fields it was made from, and an escaped character
+(a quote in JSON, `&lt;` in HTML) keeps its field but no offset. Nothing is guessed: text whose source was lost is
+`DERIVED` without a path.
 
 This module knows neither templates nor requests: engines/ decides what is wrapped, render.py turns runs into
 segments. Trap: no attribute here may have a name that a template could read, so everything private starts with "_".
@@ -53,7 +54,7 @@ class Origin:
     and name are no part of what it says, so they have none. Compared by identity.
     """
 
-    __slots__ = ("exact", "inputs", "kind", "owner", "path", "text")
+    __slots__ = ("_respelled", "exact", "inputs", "kind", "owner", "path", "text")
 
     def __init__(
         self,
@@ -66,6 +67,15 @@ class Origin:
     ) -> None:
         self.kind, self.path, self.text, self.exact = kind, path, text, exact
         self.owner, self.inputs = owner, inputs
+        self._respelled: Origin | None = None
+
+    def respelled(self) -> Origin:
+        """Give the origin of this field's characters where they are spelled otherwise (escaped): no verbatim copy."""
+        if not self.exact:
+            return self
+        if self._respelled is None:
+            self._respelled = Origin(self.kind, self.path, "", False, self.owner)
+        return self._respelled
 
     def __reduce__(self) -> Any:
         if self is TEMPLATE:
@@ -334,7 +344,7 @@ class _Reader:
 
 
 def substitute(source: str, pattern: re.Pattern[str], spell: Callable[[str], str]) -> tuple[str, Runs]:
-    """Rewrite each match of a pattern; what is between the matches keeps its runs, what is rewritten is derived."""
+    """Escape each match of a pattern; what is between keeps its runs, what is escaped its field but no offset."""
     reader = _Reader(runs_of(source))
     texts: list[str] = []
     out: list[tuple[int, Origin, int, int]] = []
@@ -346,10 +356,10 @@ def substitute(source: str, pattern: re.Pattern[str], spell: Callable[[str], str
             continue
         start, end = match.span()
         _extend(out, reader.take(start - done))
-        runs = _blur(reader.take(end - start))
+        runs = reader.take(end - start)
         texts += (str.__getitem__(source, slice(done, start)), spelled)
         if spelled:
-            out.append((len(spelled), *_one_source(runs)))
+            out.append((len(spelled), *_escaped_source(runs)))
         done = end
     if not done:
         return source, runs_of(source)
@@ -358,9 +368,9 @@ def substitute(source: str, pattern: re.Pattern[str], spell: Callable[[str], str
     return "".join(texts), tuple(out)
 
 
-def _one_source(runs: Runs) -> tuple[Origin, int, int]:
+def _escaped_source(runs: Runs) -> tuple[Origin, int, int]:
     if len(runs) == 1:
-        return runs[0][1], 0, runs[0][3]
+        return runs[0][1].respelled(), 0, runs[0][3]
     return derive("x", make("x" * sum(run[0] for run in runs), runs))._runs[0][1:]
 
 
@@ -783,6 +793,56 @@ class TracedFloat(float):
         return TracedFloat, (float(self), self._origin)
 
 
+class TracedList(list):
+    """A list of the request: behaves as `list`, and knows its path, so that the booleans and nulls in it have one."""
+
+    __slots__ = ("_origin",)
+    _origin: Origin
+
+    def __reduce__(self) -> Any:
+        return _traced_list, (list(self), self._origin)
+
+
+def _traced_list(items: list[Any], origin: Origin) -> TracedList:
+    made = TracedList(items)
+    made._origin = origin
+    return made
+
+
+class NamedAtom:
+    """A boolean or null of the request on its way to be printed, which is all that can be done with it."""
+
+    __slots__ = ("_origin", "_value")
+
+    def __init__(self, value: bool | None, origin: Origin) -> None:
+        self._value, self._origin = value, origin
+
+    def __str__(self) -> str:
+        return whole(str(self._value), self._origin)
+
+
+def named(value: Any, key: Any) -> Any:
+    """Name a boolean or null that is about to be printed by its key in an object of the request."""
+    if value is None or value is True or value is False:
+        home = _home_of(key, None)
+        return value if home is None else NamedAtom(value, home)
+    return value
+
+
+def named_member(value: Any, holder: Any, key: Any) -> Any:
+    """Do what `named` does for a value that was looked up in an object or list."""
+    if value is None or value is True or value is False:
+        if type(holder) is dict:
+            return named(value, next((own for own in holder if own == key), None))
+        if type(holder) is TracedList and type(key) is int:
+            return NamedAtom(value, _item_origin(holder._origin, key % len(holder)))
+    return value
+
+
+def _item_origin(origin: Origin, index: int) -> Origin:
+    return Origin(origin.kind, f"{origin.path}[{index}]", owner=origin.owner)
+
+
 # --- wrapping and unwrapping ------------------------------------------------------------------------------------
 
 _ROOT_KINDS = {
@@ -822,8 +882,10 @@ def _trace(value: Any, path: str, kind: SegmentKind, owner: int) -> Any:
     if isinstance(value, dict):
         return _trace_dict(value, path, kind, owner)
     if isinstance(value, (list, tuple)):
-        root = path == "messages"
-        return [_trace(item, f"{path}[{index}]", kind, index if root else owner) for index, item in enumerate(value)]
+        if path == "messages":
+            return [_trace(item, f"{path}[{index}]", kind, index) for index, item in enumerate(value)]
+        items = [_trace(item, f"{path}[{index}]", kind, owner) for index, item in enumerate(value)]
+        return _traced_list(items, Origin(kind, path, owner=owner))
     if isinstance(value, (int, float)):
         return _trace_number(value, path, kind, owner)
     raise InspectorError(
@@ -893,7 +955,7 @@ def traced_str(value: Any) -> str:
         return text
     if cls is int or cls is float:
         return whole(text, TEMPLATE)
-    if cls in (dict, list, tuple):
+    if cls in (dict, list, tuple, TracedList):
         return _spelled(value, text, _PythonSpelling())
     return text
 
@@ -1039,11 +1101,13 @@ class _Printer:
         spelling = self._spelling
         opening, closing = spelling.open_close(value)
         gap = opening + spelling.line_break(depth + 1) if value else opening
+        if type(value) is TracedList:
+            home = value._origin
         for index, item in enumerate(value):
             self._structure(gap)
             inner = None
             if home is not None and (item is None or item is True or item is False or isinstance(item, (list, dict))):
-                inner = Origin(home.kind, f"{home.path}[{index}]", owner=home.owner)
+                inner = _item_origin(home, index)
             self.write(item, inner, depth + 1)
             gap = spelling.item_separator + spelling.line_break(depth + 1)
         self._structure(spelling.line_break(depth) + closing if value else opening + closing)
@@ -1087,6 +1151,8 @@ def dump_json(
     value: Any, ensure_ascii: Any = False, indent: Any = None, separators: Any = None, sort_keys: Any = False
 ) -> Traced:
     """Do what transformers' `tojson` filter does, and carry each leaf's path into the JSON text."""
+    if type(value) is NamedAtom:
+        return whole(json.dumps(value._value), value._origin)
     text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
     return _spelled(value, text, _JsonSpelling(ensure_ascii, indent, separators, sort_keys))
 

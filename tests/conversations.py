@@ -18,7 +18,7 @@ WEATHER_TOOL: dict[str, Any] = {
         "parameters": {
             "type": "object",
             "properties": {
-                "location": {"type": "string", "description": "The city, e.g. San Francisco or 北京"},
+                "location": {"type": "string", "description": 'The city, e.g. "San Francisco" or 北京'},
                 "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
                 "days ahead": {"type": "integer", "minimum": 0, "maximum": 14, "default": 0},
             },

@@ -208,16 +208,16 @@ def test_markup_behaves_as_markup(one: str, two: str) -> None:
     assert isinstance(TracedMarkup(a).strip(), Markup) and not isinstance(str(TracedMarkup(a)), Markup)
 
 
-def test_escapes_in_json_are_derived_and_the_rest_keeps_its_offset() -> None:
+def test_escapes_in_json_keep_their_field_and_the_rest_its_offset() -> None:
     text = dump_json(trace({"a": 'say "hi"\n'}, "messages[0]"))
     kept = [(run[0], run[1].kind.name, run[1].path, run[2]) for run in text._runs if run[1] is not TEMPLATE]
     assert kept == [
         (1, "MESSAGE", "messages[0].a", 0),
         (4, "MESSAGE", "messages[0].a", 0),
-        (2, "DERIVED", "messages[0].a", 0),
+        (2, "MESSAGE", "messages[0].a", 0),
         (2, "MESSAGE", "messages[0].a", 5),
-        (2, "DERIVED", "messages[0].a", 0),
-        (2, "DERIVED", "messages[0].a", 0),
+        (2, "MESSAGE", "messages[0].a", 0),
+        (2, "MESSAGE", "messages[0].a", 0),
     ]
 
 

@@ -93,10 +93,10 @@ def test_content_is_carried_whole_through(body: str) -> None:
 PARTS = [  # construct, what is kept as a copy
     ("{{ c | trim }}", "Hi <b>you</b>"), ("{{ c[2:4] }}", "Hi"), ("{{ c[2] }}", "H"), ("{{ c[2:8:2] }}", "H b"),
     ("{{ c.split() | join('|') }}", "Hi<b>you</b>"), ("{{ c | truncate(7, true, '') }}", "  Hi <b"),
-    ("{{ c | replace('<b>', '*') }}", "  Hi you</b>\n"), ("{{ c | e }}", "  Hi byou/b\n"), ("{{ c.removeprefix('  ') }}", "Hi <b>you</b>\n"),
+    ("{{ c | replace('<b>', '*') }}", "  Hi you</b>\n"), ("{{ c | e }}", "  Hi &lt;b&gt;you&lt;/b&gt;\n"), ("{{ c.removeprefix('  ') }}", "Hi <b>you</b>\n"),
     ("{{ c | capitalize }}", "  i <b>you</b>\n"), ("{{ c | title }}", "  Hi <>you</b>\n"), ("{{ c | upper }}", "  H <></>\n"),
-    ("{{ c | tojson }}", "  Hi <b>you</b>"), ("{{ c.splitlines()[0] }}", "  Hi <b>you</b>"), ("{{ c | wordwrap(8) }}", "  Hi <b>you</b>"),
-    ("{{ [c] }}", "  Hi <b>you</b>"), ("{{ messages[0] | tojson(indent=2) }}", "content  Hi <b>you</b>"), ("{{ {'a': c} }}", "  Hi <b>you</b>"),
+    ("{{ c | tojson }}", r"  Hi <b>you</b>\n"), ("{{ c.splitlines()[0] }}", "  Hi <b>you</b>"), ("{{ c | wordwrap(8) }}", "  Hi <b>you</b>"),
+    ("{{ [c] }}", r"  Hi <b>you</b>\n"), ("{{ messages[0] | tojson(indent=2) }}", r"content  Hi <b>you</b>\n"), ("{{ {'a': c} }}", r"  Hi <b>you</b>\n"),
 ]  # fmt: skip
 
 
@@ -115,8 +115,36 @@ def test_keys_and_numbers_of_the_request_carry_their_path() -> None:
     root = "messages[0].arguments"
     assert paths == [
         (f"{root}.n", "n"), (f"{root}.n", "3"), (f'{root}["two words"]', "two words"), (f'{root}["two words"][0]', "1.5"),
-        (f"{root}.s", "s"), (f"{root}.s", "x"), (f"{root}.n", "3"),
+        (f'{root}["two words"][1]', "null"), (f"{root}.s", "s"), (f"{root}.s", "x"), (f"{root}.n", "3"),
     ]  # fmt: skip
+
+
+FLAGS = {"role": "assistant", "on": True, "list": [False, [None]], "in": {"off": False, "none": None}}
+PRINTED = [  # how a boolean or null is printed, and the fields that the printed bytes name
+    ("{{ m.on }}", {"on": "True"}), ("{{ m['on'] }}", {"on": "True"}), ("{{ m.on | tojson }}", {"on": "true"}),
+    ("{{ '' ~ m.on }}", {"on": "True"}), ("{{ m.on | string }}", {"on": "True"}), ("{{ m.on if m.on else 1 }}", {"on": "True"}),
+    ("{{ m.list[0] }}", {"list[0]": "False"}), ("{{ m.list[-1][-1] }}", {"list[1][0]": "None"}),
+    ("{{ m.list | tojson }}", {"list[0]": "false", "list[1][0]": "null"}), ("{{ m.list }}", {"list[0]": "False", "list[1][0]": "None"}),
+    ("{{ m.in.values() | list }}", {}), ("{% for k, v in m.in.items() %}{{ v }}{% endfor %}", {"in.off": "False", "in.none": "None"}),
+    ("{% for k, v in m.in | dictsort %}{{ v | tojson }}{% endfor %}", {"in.off": "false", "in.none": "null"}),
+    ("{% for k, v in m.in | items %}{{ v | tojson if v is not string else v }}{% endfor %}", {"in.off": "false", "in.none": "null"}),
+    ("{% for k, v in m.in.items() %}{% set k = 'x' %}{{ v }}{% endfor %}", {}),
+    ("{% for k, v in m.in.items() %}{% set v = true %}{{ v }}{% endfor %}", {}),
+    ("{% for k, v in m.in.items() %}{% for k, v in [(1, true)] %}{{ v }}{% endfor %}{% endfor %}", {}),
+    ("{% for k, v in m.in.items() %}{% macro p(v) %}{{ v }}{% endmacro %}{{ p(true) }}{% endfor %}", {}),
+    ("{{ {'on': true}.on }}{{ [true][0] }}{{ true }}", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "named"), PRINTED)
+def test_a_boolean_or_null_names_its_field_where_it_is_known_and_none_where_it_is_not(
+    body: str, named: dict[str, str]
+) -> None:
+    rendered = run("{% set m = messages[0] %}" + body, [FLAGS])
+    assert rendered.provenance == "traced"
+    fields = {path: text for kind, path, _, text in rows(rendered) if kind == "message" and text not in ("off", "none")}
+    assert fields == {f"messages[0].{path}": text for path, text in named.items()}
+    assert all(path is None for kind, path, *_ in rows(rendered) if kind == "derived")
 
 
 def test_offsets_are_bytes_of_the_field() -> None:

