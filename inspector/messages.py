@@ -27,7 +27,7 @@ PROFILES = ("transformers", "vllm", "openai")
 # Names that apply_chat_template, render_jinja_template or the template's own data take; a test holds this to their
 # signatures. transformers lets a caller's keyword arguments override all of them.
 RESERVED_ARGUMENTS = frozenset(
-    "self conversation conversations messages tools documents chat_template add_generation_prompt "  # noqa: SIM905
+    "self conversation conversations messages tools documents chat_template add_generation_prompt "
     "continue_final_message tokenize sanitize_control_tokens padding truncation max_length return_tensors return_dict "
     "return_assistant_tokens_mask tokenizer_kwargs".split()
 )

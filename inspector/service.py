@@ -142,24 +142,6 @@ def count(request: bytes, openai_model: str, *, session: str = OWN) -> dict[str,
     return _call("count", (request, openai_model, artifact), session)
 
 
-def view(request: Fields, panes: Sequence[Options], *, session: str, progress: Progress | None = None) -> bytes:
-    """Give the page's payload for its panes (ui/payload.py). Of a session's waiting calls only the newest is run.
-
-    Errors: limits of the sandbox; `sandbox.CallCancelled` when a newer call took the place of this one.
-    """
-    from inspector.ui.payload import pane_error
-
-    jobs: list[Job | None] = []
-    errors: list[dict[str, Any]] = []
-    for number, options in enumerate(panes):
-        try:
-            jobs.append(prepare(request, options, progress))
-        except InspectorError as error:
-            jobs.append(None)
-            errors.append(pane_error(error, number))
-    return sandbox().call("view", pickle.dumps((jobs, errors)), session=session, supersede=True)
-
-
 def next_tokens(
     request: bytes | Fields,
     sides: Sequence[Options],

@@ -17,7 +17,7 @@ PROFILES = ("transformers", "vllm", "openai")
 POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
 CONCURRENCY = 8
 
-# A tool result and an assistant turn with reasoning: the two revisions of QwQ's template part here.
+# The embedded default tokenizer, so that the first screen needs no network and its logits can be computed.
 FIRST_MESSAGES = [
     {"role": "system", "content": "You are a helpful assistant."},
     {"role": "user", "content": "What is 17 × 23? 🧮"},
@@ -25,8 +25,8 @@ FIRST_MESSAGES = [
     {"role": "user", "content": "再加 9 呢?"},
 ]
 FIRST_PANES = (
-    {"tokenizer": "qwen3", "template": "qwq-32b@current"},
-    {"tokenizer": "qwen3", "template": "qwq-32b@16488a"},
+    {"tokenizer": "smollm2", "template": "qwq-32b@current"},
+    {"tokenizer": "smollm2", "template": "qwq-32b@16488a"},
 )
 PAGE_CSS = """
 body, gradio-app { margin: 0; padding: 0; }
