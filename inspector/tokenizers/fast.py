@@ -221,6 +221,13 @@ class FastTokenizer:
         return self._bytes.join([i for i in ids if 0 <= i < len(self._bytes.pieces)])
 
     @functools.cached_property
+    def library_tokenizer(self) -> Any:
+        """transformers' own fast tokenizer over a copy of the same backend, for comparison with what it does."""
+        from transformers import PreTrainedTokenizerFast
+
+        return PreTrainedTokenizerFast(tokenizer_object=self._backend, **self.special_tokens)
+
+    @functools.cached_property
     def _plain(self) -> LibraryTokenizer:
         """The same model and steps without added tokens. The model itself is shared: no copy of the vocabulary."""
         return _without_added(self._backend, self._backend.normalizer, self._backend.pre_tokenizer)

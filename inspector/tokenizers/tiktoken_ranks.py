@@ -91,6 +91,21 @@ class TiktokenTokenizer:
         utf8_or_raise(text)
         return self._spans(guarded(lambda: self._encoding.encode_to_numpy(text, disallowed_special=()), "tiktoken"))
 
+    def encode_ordinary(self, text: str) -> list[int]:
+        """Encode with special tokens as plain text: tiktoken's `encode_ordinary`."""
+        return self._encoding.encode_ordinary(text)
+
+    def encode_allowing_all(self, text: str) -> list[int]:
+        """Encode with every special token matched: tiktoken's `encode(allowed_special="all")`."""
+        return self._encoding.encode(text, allowed_special="all")
+
+    def encode_refusing(self, text: str) -> list[int]:
+        """Encode as tiktoken's `encode` does by default.
+
+        Errors: ValueError when the text spells a special token (`disallowed_special="all"`).
+        """
+        return self._encoding.encode(text)
+
     def encode_stretch(self, text: str, *, first: bool) -> RawEncoding:
         """Encode a stretch; a first piece is not treated apart."""
         return self.encode(text)
