@@ -55,6 +55,8 @@ CONTENT_KINDS = (
     SegmentKind.KWARG,
     SegmentKind.DERIVED,
 )
+_IS_CONTENT = np.zeros(256, dtype=bool)
+_IS_CONTENT[[int(kind) for kind in CONTENT_KINDS]] = True
 NO_SEGMENT = -1
 
 
@@ -260,7 +262,7 @@ def slice_encoding(
 def _content_ranges(rendered: Rendered) -> np.ndarray:
     """Byte ranges [k, 2] that content wrote, neighbours joined."""
     segments = rendered.segments
-    rows = np.flatnonzero(np.isin(segments.kind, [int(kind) for kind in CONTENT_KINDS]))
+    rows = np.flatnonzero(_IS_CONTENT[segments.kind])
     if not len(rows):
         return np.empty((0, 2), dtype=np.int64)
     start, end = segments.start[rows], segments.end[rows]
@@ -313,12 +315,15 @@ def _span_flags(utf8: bytes, raw: RawEncoding) -> np.ndarray:
 
 def _content_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, segment: np.ndarray) -> np.ndarray:
     flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
-    is_content = np.isin(rendered.segments.kind, [int(kind) for kind in CONTENT_KINDS])
-    for index in np.flatnonzero(control & (segment != NO_SEGMENT)).tolist():
-        first, last = segment[index], np.searchsorted(rendered.segments.start, raw.end[index], side="left")
-        written = is_content[first:last]
-        if written.any():
-            flags[index] = TokenFlag.FROM_CONTENT | (0 if written.all() else TokenFlag.CROSSES_SEGMENT)
+    tokens = np.flatnonzero(control & (segment != NO_SEGMENT))
+    if not len(tokens):
+        return flags
+    first = segment[tokens]
+    last = np.searchsorted(rendered.segments.start, raw.end[tokens], side="left")
+    content_before = np.concatenate(([0], np.cumsum(_IS_CONTENT[rendered.segments.kind])))
+    written = content_before[last] - content_before[first]
+    flags[tokens[written > 0]] = TokenFlag.FROM_CONTENT
+    flags[tokens[(written > 0) & (written < last - first)]] |= np.uint32(TokenFlag.CROSSES_SEGMENT)
     return flags
 
 

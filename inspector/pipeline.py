@@ -11,6 +11,7 @@ import importlib.metadata
 import platform
 import time
 import unicodedata
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
@@ -174,34 +175,40 @@ def _side(request: bytes | str | list[Any] | dict[str, Any] | Path, options: dic
 
 def run(job: Job) -> Inspection:
     """Run every stage up to the tensors; stop at the first error and keep what was reached."""
-    building = _Building(Inspection(job.options, run_clock(job.options)))
+    building = _Building(job.options)
     try:
         _run_stages(job, building)
     except BudgetRejected as error:
         building.set(budget=error.decision, rendered=error.encoding.rendered, encoding=error.encoding, error=error)
     except InspectorError as error:
         building.set(error=error)
-    inspection = building.value
-    return replace(inspection, findings=_findings(inspection, job))
+    return building.inspection(job)
 
 
 class _Building:
-    """The inspection so far, and a stopwatch per stage."""
+    """The values reached so far, and a stopwatch per stage; the Inspection is made once, at the end."""
 
-    def __init__(self, value: Inspection) -> None:
-        self.value = value
+    def __init__(self, options: Options) -> None:
+        self.options, self.clock = options, run_clock(options)
+        self.values: dict[str, Any] = {}
+        self.timings_ms: dict[str, float] = {}
 
     def set(self, **values: Any) -> None:
-        self.value = replace(self.value, **values)
+        self.values.update(values)
 
     @contextmanager
-    def stage(self, name: str) -> Any:
+    def stage(self, name: str) -> Iterator[None]:
         began = time.perf_counter()
         try:
             yield
         finally:
-            spent = (time.perf_counter() - began) * 1000
-            self.set(timings_ms={**self.value.timings_ms, name: self.value.timings_ms.get(name, 0.0) + spent})
+            self.timings_ms[name] = self.timings_ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
+
+    def inspection(self, job: Job) -> Inspection:
+        """Give what was reached, with its findings."""
+        reached = Inspection(self.options, self.clock, timings_ms=self.timings_ms, **self.values)
+        findings = _findings(reached, job)
+        return replace(reached, findings=findings) if findings else reached
 
 
 def _run_stages(job: Job, building: _Building) -> None:
@@ -237,13 +244,13 @@ def _budget(options: Options) -> Budget | None:
 
 
 def _assemble(conversation: Conversation, *, template: Template, tokenizer: Tokenizer, building: _Building) -> Encoding:
-    options = building.value.options
+    options = building.options
     with building.stage("render"):
         rendered = render(
             conversation,
             template,
             special_tokens=tokenizer.special_tokens,
-            clock=building.value.clock.replace(tzinfo=None),
+            clock=building.clock.replace(tzinfo=None),
             add_generation_prompt=options.add_generation_prompt,
             continue_final_message=options.continue_final_message,
             engine=options.engine,
@@ -291,17 +298,16 @@ def add_logits(inspection: Inspection, model: str = DEFAULT_MODEL, top_k: int = 
 
     if inspection.error is not None or inspection.encoding is None or inspection.tokenizer is None:
         return inspection
-    building = _Building(inspection)
+    began = time.perf_counter()
     try:
         artifact = resolve_model(model)
         check_pairing(artifact, inspection.tokenizer)
-        with building.stage("logits"):
-            logits = next_token_logits(inspection.encoding.input_ids.tolist(), artifact, top_k=top_k,
-                                       tokenizer=inspection.tokenizer)  # fmt: skip
-        building.set(logits=logits)
+        ids = inspection.encoding.input_ids.tolist()
+        logits = next_token_logits(ids, artifact, top_k=top_k, tokenizer=inspection.tokenizer)
     except InspectorError as error:
-        building.set(error=error)
-    return building.value
+        return replace(inspection, error=error)
+    spent = (time.perf_counter() - began) * 1000
+    return replace(inspection, logits=logits, timings_ms={**inspection.timings_ms, "logits": spent})
 
 
 def _findings(inspection: Inspection, job: Job) -> tuple[Finding, ...]:
