@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from inspector import InspectorError, inspect
+
 REQUEST = [{"role": "user", "content": "When is high tide in 北京? 🌶"}]
 CLOCK = ("--clock", "2026-01-31T09:30:00")
 CONTRACT_KEYS = [
@@ -88,6 +90,16 @@ def test_bad_input_gives_one_line_with_place_and_remedy_and_exit_code_2(name: st
     error = json.loads(done.stdout)["error"]
     assert error["stage"] == "request" and error["remedy"]
     assert file.read_bytes() == data
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_bad_input_in_python_is_an_error_value_with_place_and_remedy(name: str) -> None:
+    data, place = BAD_INPUT[name]
+    result = inspect(data, tokenizer="bytes")
+    assert result.error is not None and result.error.stage == "request" and result.error.remedy
+    assert place in result.error.one_line() and "\n" not in result.error.one_line()
+    with pytest.raises(InspectorError):
+        result.raise_for_error()
 
 
 def test_exit_codes_of_artifacts_limits_and_differences() -> None:
