@@ -5,13 +5,12 @@ A pure function of two `Inspection`s; it renders and tokenizes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
+from inspector.editscript import Operation, common_prefix, edit_script
 from inspector.encode import Encoding, TokenFlag
 from inspector.logits import compare_logits
 from inspector.pipeline import Inspection
@@ -35,16 +34,25 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two inspections side by side (`comparison/1`)."""
+    """Two inspections side by side (`comparison/1`). The edit script is made when it is looked at: the page needs none."""
 
     a: Inspection
     b: Inspection
     equal_bytes: bool
     equal_ids: bool
     first_difference: Difference | None
-    token_diff: tuple[tuple[str, int, int, int, int], ...]
     shared_prefix_tokens: int
     logits: dict[str, Any] | None
+
+    @property
+    def token_diff(self) -> tuple[Operation, ...]:
+        """The edit script over ids, or over token bytes where the vocabularies differ (ids would mean other things)."""
+        a, b = self.a.encoding, self.b.encoding
+        if a is None or b is None:
+            return ()
+        if a.tokenizer.digest == b.tokenizer.digest:
+            return edit_script(a.input_ids.tolist(), b.input_ids.tolist())
+        return edit_script(_token_bytes(a), _token_bytes(b))
 
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON object of schema `comparison/1`."""
@@ -89,17 +97,9 @@ def compare_inspections(a: Inspection, b: Inspection) -> Comparison:
         equal_bytes=equal_bytes,
         equal_ids=equal_ids,
         first_difference=None if equal_bytes and equal_ids else _first_difference(a, b),
-        token_diff=_token_diff(a.encoding, b.encoding, same_vocabulary),
         shared_prefix_tokens=common_prefix(ids_a, ids_b) if same_vocabulary else 0,
         logits=logits,
     )
-
-
-def common_prefix(a: np.ndarray, b: np.ndarray) -> int:
-    """Count equal leading elements of two integer arrays."""
-    size = min(len(a), len(b))
-    different = np.flatnonzero(a[:size] != b[:size])
-    return int(different[0]) if len(different) else size
 
 
 def _utf8(inspection: Inspection) -> bytes:
@@ -108,19 +108,6 @@ def _utf8(inspection: Inspection) -> bytes:
 
 def _ids(inspection: Inspection) -> np.ndarray:
     return np.empty(0, dtype=np.int64) if inspection.encoding is None else inspection.encoding.input_ids
-
-
-def _token_diff(
-    a: Encoding | None, b: Encoding | None, same_vocabulary: bool
-) -> tuple[tuple[str, int, int, int, int], ...]:
-    """Edit script over ids, or over token bytes where the vocabularies differ (ids would mean different things)."""
-    if a is None or b is None:
-        return ()
-    keys_a: Sequence[Any] = a.input_ids.tolist() if same_vocabulary else _token_bytes(a)
-    keys_b: Sequence[Any] = b.input_ids.tolist() if same_vocabulary else _token_bytes(b)
-    return tuple(
-        (op.tag, op.src_start, op.src_end, op.dest_start, op.dest_end) for op in Levenshtein.opcodes(keys_a, keys_b)
-    )
 
 
 def _token_bytes(encoding: Encoding) -> list[bytes]:

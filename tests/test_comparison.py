@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
+from conversations import CONVERSATIONS, conversation
 
 from inspector import compare
-from inspector.comparison import common_prefix
-from tests.conversations import CONVERSATIONS, conversation
 
 CLOCK = "2026-01-31T09:30:00"
 PAIRS = {
@@ -31,8 +29,12 @@ def check(result: object) -> None:
     place_a = place_b = 0
     for op, a0, a1, b0, b1 in result.token_diff:
         assert (a0, b0) == (place_a, place_b)
-        if op == "equal" and same:
-            assert ids_a[a0:a1] == ids_b[b0:b1]
+        if op == "equal":
+            spelled_a, spelled_b = (
+                [side.tokenizer.token_bytes(token_id) for token_id in side.input_ids[x:y].tolist()]
+                for side, x, y in ((a, a0, a1), (b, b0, b1))
+            )
+            assert spelled_a == spelled_b and (not same or ids_a[a0:a1] == ids_b[b0:b1])
         place_a, place_b = a1, b1
     assert (place_a, place_b) == (len(ids_a), len(ids_b))
     first, utf8_a, utf8_b = result.first_difference, result.a.rendered.utf8, result.b.rendered.utf8
@@ -95,10 +97,3 @@ def test_equal_sides_have_no_difference_and_share_everything() -> None:
     assert result.equal_ids and result.first_difference is None
     assert result.shared_prefix_tokens == len(result.a.encoding)
     assert [op for op, *_rest in result.token_diff] == ["equal"]
-
-
-def test_common_prefix_counts_equal_leading_elements() -> None:
-    arrays = [np.array(values, dtype=np.int64) for values in ([], [1, 2, 3], [1, 2, 4, 5])]
-    assert common_prefix(arrays[0], arrays[1]) == 0
-    assert common_prefix(arrays[1], arrays[2]) == 2
-    assert common_prefix(arrays[1], arrays[1]) == 3

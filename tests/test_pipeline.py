@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reference import reference_clock
 from transformers import PreTrainedTokenizerFast
 
 from inspector.encode import FLAG_NAMES
@@ -18,7 +19,6 @@ from inspector.pipeline import Inspection, inspect
 from inspector.sources import resolve_template, resolve_tokenizer
 from inspector.tokenizers import load_tokenizer
 from tests.conversations import CONVERSATIONS, conversation
-from tests.reference import reference_clock
 
 CLOCK = "2026-01-31T09:30:00"
 WITH_TEMPLATE = ("smollm2", "qwen3", "llama3", "llama3.1", "gemma3", "deepseek-v3")

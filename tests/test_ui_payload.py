@@ -160,8 +160,7 @@ def test_equal_text_with_other_ids_is_told_apart_from_other_text() -> None:
     assert payload.IDS_DIFFER in tags and payload.TEXT_DIFFERS not in tags
 
 
-def test_many_differing_lines_are_paired_by_number_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload, "MAX_ALIGNED", 2)
+def test_rows_between_two_equal_ones_are_one_change_paired_from_its_top() -> None:
     pairs = payload._pairs([b"x", b"1", b"2", b"3", b"y"], [b"x", b"4", b"5", b"6", b"7", b"y"])
     assert pairs.tolist() == [[0, 0], [1, 1], [2, 2], [3, 3], [-1, 4], [4, 5]]
 

@@ -14,14 +14,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
 
+from inspector.editscript import edit_script
 from inspector.errors import ErrorKind, InspectorError
 from inspector.ui.views import VIEWS
 
 SAME, TEXT_DIFFERS, IDS_DIFFER = range(3)  # what a row of the aligned grid is; the names in static/pane.js
 LONG = 255  # in the byte column of lengths: look the length up in `long`
-MAX_ALIGNED = 12_000  # differing rows a side up to which the best alignment is searched (time and memory n * m)
 NEWLINE = 10
 FIELDS = {"messages": "messages", "tools": "tools", "documents": "documents", "chat_template_kwargs": "arguments"}
 OPTIONS = ("clock", "profile", "context_window", "max_new_tokens", "policy", "add_generation_prompt")
@@ -233,36 +232,18 @@ def _row_ids(encoding: Any, cuts: np.ndarray) -> list[bytes]:
 
 
 def _pairs(a: list[bytes], b: list[bytes]) -> np.ndarray:
-    """Pair row numbers of both sides, in order; -1 where a side has no counterpart. Shapes: int64[n, 2]."""
-    head = 0
-    while head < min(len(a), len(b)) and a[head] == b[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
-        tail += 1
-    middle = _middle_pairs(a[head : len(a) - tail], b[head : len(b) - tail])
-    pairs = [(k, k) for k in range(head)]
-    pairs += [(x + head if x >= 0 else -1, y + head if y >= 0 else -1) for x, y in middle]
-    pairs += [(len(a) - tail + k, len(b) - tail + k) for k in range(tail)]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    """Pair row numbers of both sides, in order; -1 where a side has no counterpart. Shapes: int64[n, 2].
 
-
-def _middle_pairs(a: list[bytes], b: list[bytes]) -> list[tuple[int, int]]:
-    # Beyond the bound the search would take seconds: rows are then paired by number, and still compared honestly.
-    if len(a) * len(b) > MAX_ALIGNED**2:
-        return _by_number(0, len(a), 0, len(b))
-    numbers: dict[bytes, int] = {}
-    keys = [[numbers.setdefault(text, len(numbers)) for text in side] for side in (a, b)]
+    What lies between two equal stretches is one change: its rows are paired from its top.
+    """
     pairs: list[tuple[int, int]] = []
     x = y = 0
-    for block in Levenshtein.opcodes(*keys):
-        if block.tag != "equal":
-            continue
-        # What lies between two equal blocks is one change: its rows are paired from its top.
-        pairs += _by_number(x, block.src_start, y, block.dest_start)
-        pairs += _by_number(block.src_start, block.src_end, block.dest_start, block.dest_end)
-        x, y = block.src_end, block.dest_end
-    return pairs + _by_number(x, len(a), y, len(b))
+    for op, a0, a1, b0, b1 in [*edit_script(a, b, window=1), ("equal", len(a), len(a), len(b), len(b))]:
+        if op == "equal":
+            pairs += _by_number(x, a0, y, b0)
+            pairs += _by_number(a0, a1, b0, b1)
+            x, y = a1, b1
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def _by_number(a0: int, a1: int, b0: int, b1: int) -> list[tuple[int, int]]:
