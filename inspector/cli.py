@@ -49,7 +49,7 @@ ClockOpt = Annotated[
 ProfileOpt = Annotated[
     str, typer.Option("--profile", metavar="transformers|vllm|openai", help="What is done before rendering.")
 ]
-EngineOpt = Annotated[str, typer.Option("--engine", metavar="jinja2", help="The template engine.")]
+EngineOpt = Annotated[str, typer.Option("--engine", metavar="jinja2|minijinja|llama.cpp", help="The template engine.")]
 WindowOpt = Annotated[int | None, typer.Option("--context-window", metavar="N", help="Fit the input into N tokens.")]
 ReserveOpt = Annotated[int, typer.Option("--max-new-tokens", metavar="G", help="Tokens of the window kept for output.")]
 PolicyOpt = Annotated[

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector import presets
+from inspector.engines import ENGINES
 from inspector.errors import ErrorKind, InspectorError
 from inspector.template import Template
 from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TOKENIZER = "smollm2"
 DEFAULT_MODEL = "smollm2"
-ENGINES = ("jinja2",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,8 @@ class Origin:
     def __reduce__(self) -> Any:
         if self is TEMPLATE:
             return "TEMPLATE"
+        if self is UNKNOWN:
+            return "UNKNOWN"
         return Origin, (self.kind, self.path, self.text, self.exact, self.owner, self.inputs)
 
     def __repr__(self) -> str:
@@ -99,6 +101,7 @@ Runs = tuple[tuple[int, Origin, int, int], ...]
 
 NOBODY = -1
 TEMPLATE = Origin(SegmentKind.TEMPLATE, "")
+UNKNOWN = Origin(SegmentKind.UNKNOWN, "")
 _OWNED = re.compile(r"messages\[(\d+)\](?!\.(?:role|name)$)")
 
 

@@ -23,10 +23,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inspector.engines import ENGINES, jinja2_engine
-from inspector.engines.jinja2_engine import TemplateCall, TracedRender
+from inspector.engines import load_engine
+from inspector.engines.base import TemplateCall, TracedRender
 from inspector.errors import ErrorKind, InspectorError
-from inspector.provenance import IN_GENERATION, LINE_MASK, NOBODY, Origin, RunTable, SegmentKind, runs_of
+from inspector.provenance import (
+    IN_GENERATION,
+    LINE_MASK,
+    NOBODY,
+    UNKNOWN,
+    Origin,
+    RunTable,
+    SegmentKind,
+    assemble,
+    make,
+    runs_of,
+    whole,
+)
 from inspector.template import Template
 
 if TYPE_CHECKING:
@@ -96,7 +108,7 @@ class Rendered:
     template_id: str
     template_digest: str
     segments: Segments
-    provenance: str = "traced"  # "traced" | "unknown"
+    provenance: str = "traced"  # "traced" | "unknown": of some bytes at least
     provenance_note: str = ""
     assistant_spans: tuple[tuple[int, int], ...] = ()
     assistant_from: str | None = None  # "generation" | "provenance" | None
@@ -122,10 +134,27 @@ def render(
     TemplateRaised, SandboxBlocked, TemplateRuntime, RecursionLimit, MemoryLimit, InputInvalid, OutputTooLarge,
     UnencodableText.
     """
-    if engine not in ENGINES:
-        raise _option_error("engine", f"unknown engine {engine!r}; engines are {', '.join(ENGINES)}", "--engine")
+    other = None if engine == "jinja2" else load_engine(engine)
     _check_template(template.text)
-    call = TemplateCall(
+    call = template_call(conversation, template, special_tokens, clock, add_generation_prompt, continue_final_message)
+    text = _render_reference(call) if other is None else other.render_text(call)
+    utf8 = _encode(text, max_chars)
+    traced, note = _trace_run(call, text) if other is None else _trace_beside(call, text, engine)
+    if traced is None:
+        return _unknown(text, utf8, template, note)
+    return _assemble(text, utf8, template, call, traced, note)
+
+
+def template_call(
+    conversation: Conversation,
+    template: Template,
+    special_tokens: dict[str, str],
+    clock: datetime,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool | str = False,
+) -> TemplateCall:
+    """Give what an engine is given."""
+    return TemplateCall(
         template.text,
         conversation.messages,
         conversation.tools,
@@ -136,18 +165,14 @@ def render(
         add_generation_prompt,
         continue_final_message,
     )
-    text = _render_with(engine, call)
-    utf8 = _encode(text, max_chars)
-    traced, note = _trace_run(call, text)
-    if traced is None:
-        return _unknown(text, utf8, template, note)
-    return _assemble(text, utf8, template, call, traced)
 
 
 # --- the reference and its errors -------------------------------------------------------------------------------
 
 
-def _render_with(engine: str, call: TemplateCall) -> str:
+def _render_reference(call: TemplateCall) -> str:
+    from inspector.engines import jinja2_engine
+
     if call.continue_final_message and call.add_generation_prompt:
         raise InspectorError(
             ErrorKind.ContinuationInvalid,
@@ -161,21 +186,15 @@ def _render_with(engine: str, call: TemplateCall) -> str:
     except Exception as error:
         raise _compile_error(error) from error
     try:
-        return ENGINES[engine](call)
-    except InspectorError:
-        raise
+        return jinja2_engine.reference(call)
     except Exception as error:
         raise _render_error(error, call) from error
 
 
-def _option_error(option: str, message: str, flag: str) -> InspectorError:
-    return InspectorError(
-        ErrorKind.OptionInvalid, message, stage="render", where={"option": flag}, remedy=f"choose another {option}"
-    )
-
-
 def _compile_error(error: Exception) -> InspectorError:
     """Name what Jinja's parser and Python's compiler say about a template."""
+    from inspector.engines import jinja2_engine
+
     line = getattr(error, "lineno", None)
     if jinja2_engine.is_syntax_error(error):
         where = {"line": line} if line else {}
@@ -228,6 +247,8 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[Any, int]]:
 
 
 def _kind_of(error: Exception, call: TemplateCall) -> tuple[ErrorKind, str]:
+    from inspector.engines import jinja2_engine
+
     if isinstance(error, RecursionError):
         return ErrorKind.RecursionLimit, "end the recursion of the macro or of the recursive loop"
     if isinstance(error, MemoryError):
@@ -325,14 +346,46 @@ def _encode(text: str, max_chars: int | None) -> bytes:
 
 def _trace_run(call: TemplateCall, text: str) -> tuple[TracedRender | None, str]:
     """Give the traced run if its text equals the reference's, else None and why."""
+    from inspector.engines import jinja2_engine
+
     try:
         traced = jinja2_engine.render_traced(call)
     except Exception as error:
         return None, f"the traced run failed where the reference did not: {type(error).__name__}: {_first_line(error)}"
     if traced.table.text == text:
         return traced, ""
-    place = _common_prefix(traced.table.text, text)
+    place = common_prefix(traced.table.text, text)
     return None, f"the traced run differs from the reference from character {place} on"
+
+
+def _trace_beside(call: TemplateCall, text: str, engine: str) -> tuple[TracedRender | None, str]:
+    """Give the reference's traced run for another engine's text: what they share at the start and at the end."""
+    try:
+        reference = _render_reference(call)
+    except InspectorError as error:
+        return None, f"the reference refuses what {engine} renders: {error.message}"
+    traced, note = _trace_run(call, reference)
+    if traced is None or reference == text:
+        return traced, note
+    start = common_prefix(reference, text)
+    rest = min(len(reference), len(text)) - start
+    end = common_prefix(reference[start:][::-1][:rest], text[start:][::-1][:rest])
+    note = f"{engine} differs from the reference in {len(text) - end - start} characters from character {start} on"
+    return _spliced(traced, text, start, end), note
+
+
+def _spliced(traced: TracedRender, text: str, start: int, end: int) -> TracedRender:
+    """Keep the runs of the first `start` and the last `end` characters; what lies between is unknown."""
+    table = traced.table
+    known = make(table.text, tuple(zip(table.chars.tolist(), table.origins, table.offset.tolist(), table.tag.tolist())))
+    middle = whole(text[start : len(text) - end], UNKNOWN)
+    spliced = assemble([known[:start], middle, known[len(known) - end :]])
+    prompt = traced.prompt_start
+    if prompt is not None and prompt > start:
+        moved = prompt + len(text) - len(known)
+        prompt = moved if prompt >= len(known) - end else None
+    # Without a known block, a second render without the flag would tell of the reference only: nothing is claimed.
+    return TracedRender(spliced, prompt, True, traced.warnings)
 
 
 def _unknown(text: str, utf8: bytes, template: Template, note: str) -> Rendered:
@@ -350,7 +403,9 @@ def _unknown(text: str, utf8: bytes, template: Template, note: str) -> Rendered:
     return Rendered("bytes", text, utf8, digest, template.id, template.digest, segments, "unknown", note)
 
 
-def _assemble(text: str, utf8: bytes, template: Template, call: TemplateCall, traced: TracedRender) -> Rendered:
+def _assemble(
+    text: str, utf8: bytes, template: Template, call: TemplateCall, traced: TracedRender, note: str
+) -> Rendered:
     columns = _Columns(traced.table, utf8)
     prompt_start = _prompt_start(text, columns, call, traced)
     segments = columns.segments(prompt_start)
@@ -365,6 +420,8 @@ def _assemble(text: str, utf8: bytes, template: Template, call: TemplateCall, tr
         template_id=template.id,
         template_digest=template.digest,
         segments=segments,
+        provenance="unknown" if note else "traced",
+        provenance_note=note,
         assistant_spans=spans,
         assistant_from=source if spans else None,
         generation_prompt=None if prompt_start is None else (prompt_start, len(utf8)),
@@ -480,7 +537,7 @@ def _prompt_start(text: str, columns: _Columns, call: TemplateCall, traced: Trac
     without = _without_prompt(call)
     if without is None or without == text:
         return None
-    shared = _common_prefix(text, without)
+    shared = common_prefix(text, without)
     if shared == len(text):
         return None
     boundary = int(np.searchsorted(columns.char_ends, shared, side="right"))
@@ -488,13 +545,16 @@ def _prompt_start(text: str, columns: _Columns, call: TemplateCall, traced: Trac
 
 
 def _without_prompt(call: TemplateCall) -> str | None:
+    from inspector.engines import jinja2_engine
+
     try:
         return jinja2_engine.reference(jinja2_engine.without_generation_prompt(call))
     except Exception:
         return None  # a template may insist on the flag; then nothing can be told apart
 
 
-def _common_prefix(a: str, b: str) -> int:
+def common_prefix(a: str, b: str) -> int:
+    """Give the number of characters that two texts share at their start."""
     low, high = 0, min(len(a), len(b))
     while low < high:  # bisect: comparing slices is far faster than comparing characters
         middle = (low + high + 1) // 2

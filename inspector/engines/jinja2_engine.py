@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial, wraps
 from types import BuiltinMethodType, MethodType, SimpleNamespace
@@ -35,11 +35,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import pass_environment, pass_eval_context
 from transformers.utils import chat_template_utils
 
+from inspector.engines.base import TemplateCall, TracedRender, cut_at_tag, shown_messages
 from inspector.provenance import (
     IN_GENERATION,
     TEMPLATE,
     Origin,
-    RunTable,
     SegmentKind,
     Traced,
     TracedFloat,
@@ -60,40 +60,6 @@ from inspector.provenance import (
     traced_str,
     whole,
 )
-
-CONTINUE_TAG = "CONTINUE_FINAL_MESSAGE_TAG "  # transformers appends and finds this very text
-REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
-_REASONING = frozenset(REASONING_FIELDS)
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateCall:
-    """One call of a template: its text and everything it is given. Leaves may be traced or plain."""
-
-    text: str
-    messages: Sequence[Mapping[str, Any]]
-    tools: Sequence[Any] | None = None
-    documents: Sequence[Any] | None = None
-    special_tokens: Mapping[str, str] = field(default_factory=dict)
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    clock: datetime = datetime(1970, 1, 1)
-    add_generation_prompt: bool = True
-    continue_final_message: bool | str = False
-
-
-@dataclass(frozen=True, slots=True)
-class TracedRender:
-    """The text with its runs, and what was noticed on the way.
-
-    `prompt_start` is the character where what add_generation_prompt added begins (None: it added nothing); it counts
-    only if `prompt_known`, else it takes a second render without the flag to know.
-    """
-
-    table: RunTable
-    prompt_start: int | None
-    prompt_known: bool
-    warnings: tuple[str, ...]
-
 
 # --- the reference ----------------------------------------------------------------------------------------------
 
@@ -133,6 +99,14 @@ def reference(call: TemplateCall) -> str:
             **{**call.special_tokens, **call.kwargs},
         )
     return rendered[0]
+
+
+render_text = reference  # the name that every engine's function has
+
+
+def limits(call: TemplateCall) -> tuple[str, ...]:
+    """Give what this engine cannot take of the call: nothing."""
+    return ()
 
 
 def compile_reference(text: str) -> jinja2.Template:
@@ -346,13 +320,9 @@ def _values_of_items(tree: nodes.Template) -> Iterator[tuple[nodes.Name, str]]:
         if len(names) != 2 or not _gives_items(loop.iter):
             continue
         key, value = names
-        uses = [name for child in loop.body for name in (child, *child.find_all(nodes.Name)) if _is_name(name)]
-        if all(name.ctx == "load" for name in uses if name.name in names):
+        uses = [name for name in nodes.Block("", loop.body, False, False).find_all(nodes.Name) if name.name in names]
+        if all(name.ctx == "load" for name in uses):
             yield from ((name, key) for name in uses if name.name == value)
-
-
-def _is_name(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.Name)
 
 
 def _gives_items(node: nodes.Node) -> bool:
@@ -759,51 +729,14 @@ def _special(name: str, text: str) -> Traced:
     return whole(text, Origin(SegmentKind.SPECIAL, name, text, True))
 
 
-def _with_aliases(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Copy reasoning under its other names as transformers does; a copy keeps the path of what was copied."""
-    if _REASONING.isdisjoint(message):
-        return message
-    reasoning = next((message[key] for key in REASONING_FIELDS if message.get(key) is not None), None)
-    if reasoning is None:
-        return message
-    return {"thinking": reasoning, **message, "reasoning_content": reasoning}
-
-
-def _with_tag(message: Mapping[str, Any], field_name: str) -> dict[str, Any]:
-    """Append the marker that says where to cut, as transformers does for continue_final_message."""
-    tagged = dict(message)
-    final = tagged[field_name]
-    if isinstance(final, (list, tuple)):
-        blocks = [dict(block) if isinstance(block, dict) else block for block in final]
-        last = next(block for block in reversed(blocks) if "text" in block)
-        last["text"] = last["text"] + CONTINUE_TAG
-        return {**tagged, field_name: blocks}
-    fields = [field_name]
-    if field_name in REASONING_FIELDS:
-        fields = [name for name in REASONING_FIELDS if tagged.get(name) == final]
-    for name in fields:
-        tagged[name] = tagged[name] + CONTINUE_TAG
-    return tagged
-
-
-def _cut_at_tag(text: Traced) -> Traced:
-    place = text.rindex(CONTINUE_TAG.strip())
-    cut = text[:place]
-    return cut if text.startswith(CONTINUE_TAG, place) else cut.rstrip()
-
-
 def render_traced(call: TemplateCall) -> TracedRender:
     """Render with provenance. Errors: whatever the template raises, unchanged."""
     compiled = _compile(call.text)
-    messages = [_with_aliases(message) for message in call.messages]
-    if call.continue_final_message:
-        name = call.continue_final_message if isinstance(call.continue_final_message, str) else "content"
-        messages[-1] = _with_tag(messages[-1], name)
     variables = {
         "strftime_now": partial(_strftime_now, call.clock),
         **{name: _special(name, text) for name, text in call.special_tokens.items()},
         **call.kwargs,
-        "messages": messages,
+        "messages": shown_messages(call),
         "tools": call.tools,
         "documents": call.documents,
         "add_generation_prompt": call.add_generation_prompt,
@@ -816,7 +749,7 @@ def render_traced(call: TemplateCall) -> TracedRender:
     finally:
         _blocked.reset(token)
     if call.continue_final_message:
-        parts = [_cut_at_tag(concat(parts))]
+        parts = [cut_at_tag(concat(parts))]
     table = assemble(parts)
     start = _prompt_start(parts, len(table.text)) if compiled.prompt_known else None
     if start is not None and table.text[start:] == compiled.prompt_tail:
