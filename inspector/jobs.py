@@ -22,6 +22,8 @@ JOBS: dict[str, str] = {
     "pieces": "inspector.jobs:pieces",
     "ids": "inspector.jobs:ids",
     "view": "inspector.jobs:view",
+    "safe": "inspector.jobs:safe",
+    "control": "inspector.jobs:control",
     "record": "inspector.jobs:record",
 }
 
@@ -47,14 +49,14 @@ def self_test(payload: bytes) -> bytes:
 
 
 def inspect(payload: bytes) -> bytes:
-    """Run one pickled `pipeline.Job`; give `inspection/1`."""
+    """Run one pickled `job.Job`; give `inspection/1`."""
     from inspector.pipeline import run
 
     return _answer(run(pickle.loads(payload)).to_dict())
 
 
 def compare(payload: bytes) -> bytes:
-    """Run two pickled `pipeline.Job`s; give `comparison/1`."""
+    """Run two pickled `job.Job`s; give `comparison/1`."""
     from inspector.comparison import compare_inspections
     from inspector.pipeline import run
 
@@ -64,17 +66,13 @@ def compare(payload: bytes) -> bytes:
 
 def count(payload: bytes) -> bytes:
     """Estimate OpenAI tokens for a pickled (request bytes, model, TokenizerArtifact)."""
-    from inspector.openai_count import count_openai
+    from inspector.openai_count import count_openai, plain_encoding
     from inspector.request import parse_request
     from inspector.tokenizers import load_tokenizer
 
     request, model, artifact = pickle.loads(payload)
-    tokenizer = load_tokenizer(artifact)
-    return _answer(
-        count_openai(
-            parse_request(request), model, lambda _preset: lambda text: tokenizer.encode_plain(text).input_ids.tolist()
-        ).to_dict()
-    )
+    encode = plain_encoding(load_tokenizer(artifact))
+    return _answer(count_openai(parse_request(request), model, lambda _preset: encode).to_dict())
 
 
 def pieces(payload: bytes) -> bytes:
@@ -87,7 +85,7 @@ def pieces(payload: bytes) -> bytes:
 
 
 def ids(payload: bytes) -> bytes:
-    """Run one pickled `pipeline.Job`; give only its input_ids and its error."""
+    """Run one pickled `job.Job`; give only its input_ids and its error."""
     from inspector.pipeline import run
 
     inspection = run(pickle.loads(payload))
@@ -107,6 +105,22 @@ def view(payload: bytes) -> bytes:
     done = [inspection for inspection in inspections if inspection is not None]
     comparison = compare_inspections(*done) if len(inspections) == len(done) == 2 else None
     return page.view(inspections, comparison, errors)
+
+
+def safe(payload: bytes) -> bytes:
+    """Run pickled Jobs; give the page's payload of their safe encodings."""
+    from inspector.pipeline import run
+    from inspector.ui import payload as page
+
+    return page.safe_view([run(job) for job in pickle.loads(payload)])
+
+
+def control(payload: bytes) -> bytes:
+    """Run pickled Jobs; give the tables of the page's Control view."""
+    from inspector.pipeline import run
+    from inspector.ui.views import control as page
+
+    return _answer(page.answer([run(job) for job in pickle.loads(payload)]))
 
 
 def record(payload: bytes) -> bytes:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.request import ChatRequest, child_path, dump_request
+
+if TYPE_CHECKING:
+    from inspector.tokenizers.base import Tokenizer
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -128,7 +131,11 @@ def preset_encoding(preset: str) -> Encode:
     from inspector.sources import resolve_tokenizer
     from inspector.tokenizers import load_tokenizer
 
-    tokenizer = load_tokenizer(resolve_tokenizer(preset))
+    return plain_encoding(load_tokenizer(resolve_tokenizer(preset)))
+
+
+def plain_encoding(tokenizer: Tokenizer) -> Encode:
+    """Give a callable that encodes every text as ordinary text."""
     return lambda text: tokenizer.encode_plain(text).input_ids.tolist()
 
 

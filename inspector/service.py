@@ -29,19 +29,12 @@ _ANSWER_LIMITS = JsonLimits(depth=1000)  # our own answers: only the spelling of
 
 
 def sandbox() -> Sandbox:
-    """Give this process's sandbox, started on first use. The page starts it before anything heavy is imported."""
+    """Give this process's sandbox, started on first use."""
     global _sandbox
     with _lock:
         if _sandbox is None:
             _sandbox = Sandbox.start()
         return _sandbox
-
-
-def use_sandbox(started: Sandbox) -> None:
-    """Make `started` this process's sandbox: the page starts one before it can afford to import this module."""
-    global _sandbox
-    with _lock:
-        _sandbox = started
 
 
 def model_worker() -> Backend:
@@ -64,15 +57,29 @@ def inspect(
     progress: Progress | None = None,
     session: str = OWN,
 ) -> dict[str, Any]:
-    """Inspect in a child; give `inspection/1`. With `model`, the next-token logits come from the model worker."""
-    try:
-        job = prepare(request, options, progress)
-    except InspectorError as error:
-        return failed(options, error)
-    result = _call("inspect", job, session)
-    if model is not None and result["error"] is None:
+    """Inspect in a child; give `inspection/1`, with its `error` where an artifact, a stage or a limit stopped it. With
+    `model`, the next-token logits come from the model worker."""
+    job = _prepared(request, options, progress)
+    result = _inspected(options, job, session)
+    if model is not None and result["error"] is None and isinstance(job, Job):
         _logits(result, job, model, top_k, session)
     return result
+
+
+def _prepared(request: bytes | Fields, options: Options, progress: Progress | None) -> Job | InspectorError:
+    try:
+        return prepare(request, options, progress)
+    except InspectorError as error:
+        return error
+
+
+def _inspected(options: Options, job: Job | InspectorError, session: str) -> dict[str, Any]:
+    if isinstance(job, InspectorError):
+        return failed(options, job)
+    try:
+        return _call("inspect", job, session)
+    except InspectorError as error:
+        return failed(options, error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +119,19 @@ def compare(
     progress: Progress | None = None,
     session: str = OWN,
 ) -> dict[str, Any]:
-    """Inspect two ways in a child and compare; give `comparison/1`."""
-    try:
-        jobs = [prepare(request, options, progress) for options in (a, b)]
-    except InspectorError as error:
-        return _failed_comparison(a, b, error)
+    """Inspect two ways in a child and compare; give `comparison/1`. A side whose artifacts cannot be had is not compared.
+
+    Errors: those of a limit, which one child meets for both sides.
+    """
+    jobs = [_prepared(request, options, progress) for options in (a, b)]
+    if not all(isinstance(job, Job) for job in jobs):
+        return _uncompared(*(_inspected(options, job, session) for options, job in zip((a, b), jobs)))
     result = _call("compare", jobs, session)
     if model is not None:
         sides = [
             _logits(result[name], job, model, top_k, session)
             for name, job in zip("ab", jobs)
-            if not result[name]["error"]
+            if isinstance(job, Job) and not result[name]["error"]
         ]
         if len(sides) == 2 and sides[0] is not None and sides[1] is not None:
             result["logits"] = compare_logits(sides[0], sides[1])
@@ -149,10 +158,9 @@ def next_tokens(
     model: str,
     top_k: int = 10,
     session: str = OWN,
-    report: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Give the next-token logits of each side: {sides: [{logits, error}], compare: comparison/1's logits or null}."""
-    results = [_next_token(request, options, model, top_k, session, report) for options in sides]
+    results = [_next_token(request, options, model, top_k, session) for options in sides]
     both = [logits for logits, _error in results if logits is not None]
     return {
         "sides": [
@@ -172,14 +180,13 @@ def _next_token(
     model: str,
     top_k: int,
     session: str,
-    report: Callable[[str], None] | None,
 ) -> tuple[NextTokenLogits | None, InspectorError | None]:
     try:
         job = prepare(request, options)
         answer = _call("ids", job, session)
         if answer["error"] is not None:
             return None, InspectorError.from_dict(answer["error"])
-        return _named_logits(job, answer["input_ids"], model, top_k, session, report), None
+        return _named_logits(job, answer["input_ids"], model, top_k, session), None
     except InspectorError as error:
         return None, error
 
@@ -191,11 +198,11 @@ def failed(options: Options, error: InspectorError) -> dict[str, Any]:
     return Inspection(options, run_clock(options), error=error).to_dict()
 
 
-def _failed_comparison(a: Options, b: Options, error: InspectorError) -> dict[str, Any]:
+def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": "comparison/1",
-        "a": failed(a, error),
-        "b": failed(b, error),
+        "a": a,
+        "b": b,
         "equal": {"bytes": False, "ids": False},
         "first_difference": None,
         "token_diff": [],
@@ -213,7 +220,7 @@ def _call(job: str, value: Any, session: str) -> Any:
 def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: str) -> NextTokenLogits | None:
     """Add logits to an inspection; an error of that stage goes into its `error`."""
     try:
-        logits = _named_logits(job, result["input_ids"], model, top_k, session, None)
+        logits = _named_logits(job, result["input_ids"], model, top_k, session)
     except InspectorError as error:
         result["error"] = error.to_dict()
         return None
@@ -222,14 +229,12 @@ def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: s
     return logits
 
 
-def _named_logits(
-    job: Job, input_ids: list[int], model: str, top_k: int, session: str, report: Callable[[str], None] | None
-) -> NextTokenLogits:
+def _named_logits(job: Job, input_ids: list[int], model: str, top_k: int, session: str) -> NextTokenLogits:
     """Ask the model worker, and name the ids in a child that has the tokenizer."""
     from inspector.sources import resolve_model
 
     artifact = resolve_model(model)
     check_pairing(artifact, job.tokenizer)
-    logits = next_token_logits(input_ids, artifact, top_k=top_k, backend=model_worker(), report=report)
+    logits = next_token_logits(input_ids, artifact, top_k=top_k, backend=model_worker())
     pieces = _call("pieces", (job.tokenizer, [row.id for row in logits.top]), session)
     return replace(logits, top=tuple(replace(row, piece=piece) for row, piece in zip(logits.top, pieces)))

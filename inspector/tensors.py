@@ -55,6 +55,7 @@ def to_tensors(
             ErrorKind.OptionInvalid,
             f"rows of {sorted(set(lengths.tolist()))} tokens need padding and the tokenizer has no pad token",
             stage="tensors",
+            where={"option": "pad_id"},
             remedy="give pad_id",
         )
     ids = np.full((len(encodings), width), pad_id or 0, dtype=np.int64)

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from inspector import presets
+from inspector.job import DEFAULT_MODEL
 from inspector.ui import serve
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
@@ -40,7 +41,7 @@ body, gradio-app { margin: 0; padding: 0; }
 def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
     with gr.Blocks(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
-        Bench(value=start_value(), server_functions=[serve.view, serve.logits, serve.record, serve.estimate])
+        Bench(value=start_value(), server_functions=list(serve.FUNCTIONS))
     page.queue(default_concurrency_limit=CONCURRENCY, api_open=False)
     return page
 
@@ -65,7 +66,7 @@ def start_value() -> str:
         "tools": "",
         "documents": "",
         "arguments": "",
-        "model": serve.DEFAULT_MODEL,
+        "model": DEFAULT_MODEL,
         "openai_model": "",
     }
     value = {
@@ -111,6 +112,7 @@ EMPTY_PANE: dict[str, Any] = {
         "paths": [],
         "counts": {"tokens": 0, "special": 0, "added": 0, "from_content": 0},
         "warnings": [],
+        "assistant_from": None,
         "budget": None,
         "tensors": [],
         "template": None,

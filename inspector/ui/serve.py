@@ -14,21 +14,18 @@ from typing import Any
 
 from inspector import service
 from inspector.errors import ErrorKind, InspectorError
-from inspector.job import Fields, Job, Options, make_options, prepare
-from inspector.sandbox import PRELOAD, CallCancelled, Sandbox
+from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, prepare
+from inspector.sandbox import CallCancelled
 
 PANES = 2
 TOP_K = 20
-DEFAULT_MODEL = "smollm2"
 _SESSION = re.compile(r"[0-9a-f]{32}")
 _FIELDS = ("messages", "tools", "documents", "arguments")
 
-CHILD_MODULES = ("inspector.pipeline", "inspector.comparison", "inspector.ui.payload")  # so that no child imports them
-
 
 def start() -> None:
-    """Start the sandbox of this process, which gets ready in its own."""
-    service.use_sandbox(Sandbox.start(preload=(*PRELOAD, *CHILD_MODULES)))
+    """Start this process's sandbox, which gets ready in its own process meanwhile."""
+    service.sandbox()
 
 
 def view(request: Any) -> str:
@@ -44,6 +41,33 @@ def view(request: Any) -> str:
         return "null"
     except InspectorError as error:
         return payload.dumps(payload.build([None] * PANES, None, [payload.pane_error(error, None)])).decode()
+
+
+def safe(request: Any) -> str:
+    """Give both panes in their safe encodings, in the shape of `view`."""
+    from inspector.ui import payload
+
+    try:
+        session, jobs, errors = _prepared(request, shared_clock=True)
+        if not errors:
+            return _call("safe", jobs, session)
+    except InspectorError as error:
+        errors = [payload.pane_error(error, None)]
+    return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
+
+
+def control(request: Any) -> str:
+    """Give the tables of the Control view: `{"panes": [tables | {"error": text}]}`."""
+    from inspector.ui import payload
+
+    try:
+        session, jobs, errors = _prepared(request, shared_clock=True)
+        if not errors:
+            return _call("control", jobs, session)
+        texts = ["\n".join(error["text"] for error in errors if error["pane"] in (q, None)) for q in range(PANES)]
+    except InspectorError as error:
+        texts = [payload.error_text(error)] * PANES
+    return payload.dumps({"panes": [{"error": text} for text in texts]}).decode()
 
 
 def record(request: Any) -> str:
@@ -191,3 +215,6 @@ def whole_number(option: str, text: Any) -> int | None:
 
         raise option_error(option, f"{written[:40]!r} is not a whole number", "write digits, or leave the field empty")
     return int(re.sub("[_, ]", "", written))
+
+
+FUNCTIONS = (view, safe, control, logits, record, estimate)  # what the page's script may call
