@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import threading
 import time
 import zipfile
@@ -12,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from huggingface_hub import errors as hub_errors
 
 from inspector import presets, sources
 from inspector.errors import ErrorKind, InspectorError
@@ -445,6 +447,10 @@ class LoopbackHub(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def _answer(self, path: str):
+        if path.startswith(self.state.get("stalls", "-")):
+            time.sleep(1.5)
+        if path.startswith(self.state.get("drops", "-")):
+            self.connection.shutdown(socket.SHUT_RDWR)
         if self.state.get("code"):
             return self.state["code"], b"{}", {"X-Error-Code": self.state.get("error", "")}
         if path == "/":
@@ -504,6 +510,28 @@ def test_the_hubs_refusals_have_their_kinds(loopback_hub, code, error, kind):
     assert hub.reachable()
     loopback_hub |= {"code": code, "error": error}
     fails(lambda: resolve_tokenizer("hf:org/name"), kind)
+
+
+@pytest.mark.parametrize(
+    ("fault", "path", "kind"),
+    [
+        ("stalls", "/api/models/org/name", ErrorKind.HubTimeout),
+        ("drops", "/api/models/org/name", ErrorKind.HubError),
+        ("drops", f"/org/name/resolve/{COMMIT}/", ErrorKind.HubError),
+    ],
+)
+def test_a_hub_that_stalls_or_hangs_up_is_an_error(loopback_hub, monkeypatch, fault, path, kind):
+    monkeypatch.setattr(hub, "_FILE_S", 0.5)
+    loopback_hub[fault] = path
+    assert hub.reachable()
+    fails(lambda: resolve_tokenizer("hf:org/name"), kind)
+
+
+def test_a_file_that_the_network_kept_from_us_is_an_error_and_not_an_absent_file():
+    def ask():
+        raise hub_errors.LocalEntryNotFoundError("cannot find the file on the Hub or in the cache")
+
+    fails(lambda: hub._asked("org/name", COMMIT, ask), ErrorKind.HubError)
 
 
 def test_an_unreachable_hub_is_tried_once_and_fails_at_once_afterwards(empty_cache, monkeypatch):

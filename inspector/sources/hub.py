@@ -119,15 +119,15 @@ def reachable() -> bool:
 
 def _probe(address: str) -> bool:
     """Ask in a thread of its own: name resolution has no deadline that a client could set."""
-    import httpx
+    import httpx2
 
     answered = threading.Event()
 
     def ask() -> None:
         try:
-            httpx.head(address, timeout=_PROBE_S)
+            httpx2.head(address, timeout=_PROBE_S)
             answered.set()
-        except (httpx.HTTPError, httpx.InvalidURL, OSError):
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError):
             return
 
     threading.Thread(target=ask, daemon=True).start()
@@ -144,12 +144,17 @@ def _require_network() -> None:
 
 
 def _asked(repo: str, revision: str, ask: Callable[[], Any]) -> Any:
-    """Call the library and turn its exceptions into our kinds; EntryNotFoundError passes."""
-    import httpx
+    """Call the library and turn its exceptions into our kinds; EntryNotFoundError passes.
+
+    LocalEntryNotFoundError is one of those, but says that the network kept the file from us, not that there is none.
+    """
+    import httpx2
     from huggingface_hub import errors
 
     try:
         return ask()
+    except errors.LocalEntryNotFoundError as error:
+        raise _hub(ErrorKind.HubError, repo, revision, str(error)[:200], "try again") from error
     except errors.EntryNotFoundError:
         raise
     except errors.GatedRepoError as error:
@@ -168,7 +173,7 @@ def _asked(repo: str, revision: str, ask: Callable[[], Any]) -> Any:
             "no such repository or revision",
             "check ORG/NAME and the revision; set HF_TOKEN if it is private",
         ) from error
-    except (httpx.TimeoutException, TimeoutError) as error:
+    except (httpx2.TimeoutException, TimeoutError) as error:
         raise _hub(ErrorKind.HubTimeout, repo, revision, "no answer in time", "try again") from error
     except errors.HfHubHTTPError as error:
         status = getattr(error.response, "status_code", None)
@@ -180,7 +185,7 @@ def _asked(repo: str, revision: str, ask: Callable[[], Any]) -> Any:
             f"HTTP status {status}",
             "check HF_TOKEN" if kind is ErrorKind.HubAuth else "try again",
         ) from error
-    except (httpx.HTTPError, OSError, ValueError) as error:
+    except (httpx2.HTTPError, OSError, ValueError) as error:
         raise _hub(ErrorKind.HubError, repo, revision, str(error)[:200], "try again") from error
 
 
