@@ -17,6 +17,7 @@ import json
 import operator
 import re
 import string
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -273,7 +274,7 @@ def _flattened(parts: Iterable[Any]) -> tuple[list[str], list[int]]:
                 continue
             texts.append(text)
             lines.append(line)
-        else:
+        elif part:
             texts.append(part)
             lines.append(0)
     return texts, lines
@@ -309,19 +310,27 @@ def assemble(parts: Iterable[Any]) -> RunTable:
     """Do what `concat` does, for the whole of a render at once."""
     texts, lines = _flattened(parts)
     try:
-        runs = list(map(_get_runs, texts))
+        held = list(map(_get_runs, texts))
     except AttributeError:  # some part is a plain str
-        runs = list(map(runs_of, texts))
-    chars, origins, offset, tag = tuple(zip(*chain.from_iterable(runs))) or ((), (), (), ())
-    count = len(chars)
-    stamp = np.repeat(_column(lines, len(lines)), _column(map(len, runs), len(runs)))
-    tags = _column(tag, count)
-    tags |= np.where(tags & LINE_MASK, 0, stamp)
-    return RunTable("".join(texts), _column(chars, count), origins, _column(offset, count), tags)
+        held = list(map(runs_of, texts))
+    runs = list(chain.from_iterable(held))
+    stamp = column(lines)
+    if len(runs) != len(texts) or () in held:
+        stamp = np.repeat(stamp, column(list(map(len, held))))
+    tag = column(list(map(_get_tag, runs)))
+    tag = np.where(tag & LINE_MASK, tag, tag | stamp)
+    origins = tuple(map(_get_origin, runs))
+    return RunTable(
+        "".join(texts), column(list(map(_get_chars, runs))), origins, column(list(map(_get_offset, runs))), tag
+    )
 
 
-def _column(values: Iterable[int], count: int) -> np.ndarray:
-    return np.fromiter(values, np.int64, count)
+_get_chars, _get_origin, _get_offset, _get_tag = map(operator.itemgetter, range(4))
+
+
+def column(values: Sequence[int]) -> np.ndarray:
+    """Give integers as int64, read-only. Packing is twice as fast as numpy's own conversion."""
+    return np.frombuffer(struct.pack(f"{len(values)}q", *values), np.int64)
 
 
 class _Reader:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -30,11 +30,13 @@ from inspector.provenance import (
     IN_GENERATION,
     LINE_MASK,
     NOBODY,
+    TEMPLATE,
     UNKNOWN,
     Origin,
     RunTable,
     SegmentKind,
     assemble,
+    column,
     make,
     runs_of,
     whole,
@@ -429,7 +431,7 @@ def _assemble(
     )
 
 
-_get_kind, _get_owner, _get_exact = attrgetter("kind"), attrgetter("owner"), attrgetter("exact")
+_get_kind, _get_owner, _get_exact, _get_path = map(attrgetter, ("kind", "owner", "exact", "path"))
 
 
 class _Columns:
@@ -437,75 +439,77 @@ class _Columns:
 
     def __init__(self, table: RunTable, utf8: bytes) -> None:
         self.size = len(utf8)
-        self.char_ends = np.cumsum(table.chars)
-        self._byte_of = _ByteOffsets(utf8)
-        self.end = self._byte_of(self.char_ends)
-        self.start = np.concatenate((np.zeros(1, np.int64), self.end))[:-1]
-        self.line = (table.tag & LINE_MASK).astype(np.int32)
-        self.in_generation = (table.tag & IN_GENERATION) != 0
+        self.char_ends = table.chars.cumsum()
+        self._byte_of = None if len(utf8) == len(table.text) else _ByteOffsets(utf8)
+        self.end = self.char_ends if self._byte_of is None else self._byte_of(self.char_ends)
+        self.start = np.empty_like(self.end)
+        self.start[:1], self.start[1:] = 0, self.end[:-1]
+        self.tag = table.tag
         self._describe(table)
 
     def _describe(self, table: RunTable) -> None:
-        """Look each distinct origin up once, and spread what it says over its runs."""
-        origins = list(dict.fromkeys(table.origins))
-        code_of = dict(zip(origins, range(len(origins))))
-        code = np.fromiter(map(code_of.__getitem__, table.origins), np.int64, len(table.origins))
-        paths = [origin.path for origin in origins]
+        """Spread what origins say over their runs; most runs are the template's, of which there is nothing to say."""
+        rows = [row for row, origin in enumerate(table.origins) if origin is not TEMPLATE]
+        origins = list(map(table.origins.__getitem__, rows))
+        paths = list(map(_get_path, origins))
         places = dict.fromkeys(paths)
         places.pop("", None)
         self.paths = tuple(places)
         place_of = dict(zip(self.paths, range(len(self.paths))))
         place_of[""] = -1
-        self.kind = np.frombuffer(bytes(map(_get_kind, origins)), np.uint8)[code]
-        self.owner = np.fromiter(map(_get_owner, origins), np.int64, len(origins))[code]
-        self.path = np.fromiter(map(place_of.__getitem__, paths), np.int32, len(paths))[code]
-        exact = np.frombuffer(bytes(map(_get_exact, origins)), bool)[code]
-        self.field_start = np.where(exact, table.offset, -1)
-        if self.size != len(table.text):
-            self._measure_fields(table, origins, code)
+        count, where = len(table.origins), column(rows)
+        self.kind = np.zeros(count, np.uint8)
+        self.owner, self.path, self.field_start = np.full((3, count), -1, np.int64)
+        self.kind[where] = np.frombuffer(bytes(map(_get_kind, origins)), np.uint8)
+        self.owner[where] = column(list(map(_get_owner, origins)))
+        self.path[where] = column(list(map(place_of.__getitem__, paths)))
+        exact = where[np.frombuffer(bytes(map(_get_exact, origins)), bool)]
+        self.field_start[exact] = table.offset[exact]
+        if self._byte_of is not None:
+            self._measure_fields(table)
 
-    def _measure_fields(self, table: RunTable, origins: list[Origin], code: np.ndarray) -> None:
-        tables: dict[int, _ByteOffsets] = {}
+    def _measure_fields(self, table: RunTable) -> None:
+        """Turn offsets of characters into offsets of bytes."""
+        tables: dict[Origin, _ByteOffsets] = {}
         for row in np.flatnonzero(self.field_start > 0).tolist():
-            number = int(code[row])
-            if number not in tables:
-                tables[number] = _ByteOffsets(origins[number].text.encode("utf-8", "surrogatepass"))
-            self.field_start[row] = tables[number](table.offset[row])
+            origin = table.origins[row]
+            if origin not in tables:
+                tables[origin] = _ByteOffsets(origin.text.encode("utf-8", "surrogatepass"))
+            self.field_start[row] = tables[origin](table.offset[row])
 
     def byte_of(self, char: int) -> int:
         """Give the byte offset of a character offset."""
-        return int(self._byte_of(char))
+        return char if self._byte_of is None else int(self._byte_of(char))
 
     def segments(self, boundary: int | None) -> Segments:
         """Merge neighbours of one source and line, except across the byte `boundary`."""
-        if not len(self.start):
-            keep = np.zeros(0, bool)
-        else:
-            follows = np.where(
-                self.field_start[1:] < 0,
-                self.field_start[:-1] < 0,
-                self.field_start[:-1] + (self.end - self.start)[:-1] == self.field_start[1:],
-            )
-            follows &= (self.field_start[1:] < 0) == (self.field_start[:-1] < 0)
-            for column in (self.kind, self.path, self.line):
-                follows &= column[1:] == column[:-1]
-            if boundary is not None:
-                follows &= self.start[1:] != boundary
-            keep = np.concatenate(([True], ~follows))
+        line = self.tag & LINE_MASK
+        source = (self.path << 48) | (line << 8) | self.kind
+        # Where a copy would go on; a run that is no copy (-1) can go on only in another one.
+        next_start = np.where(self.field_start < 0, -1, self.field_start + (self.end - self.start))
+        keep = np.ones(len(source), bool)
+        keep[1:] = (source[1:] != source[:-1]) | (self.field_start[1:] != next_start[:-1])
+        if boundary is not None:
+            keep |= self.start == boundary
         start = self.start[keep]
+        end = np.empty_like(start)
+        end[:-1], end[-1:] = start[1:], self.size
         return Segments(
             start=start,
-            end=np.concatenate((start[1:], [self.size])).astype(np.int64) if len(start) else start,
+            end=end,
             kind=self.kind[keep],
-            line=self.line[keep],
-            path=self.path[keep],
+            line=line[keep].astype(np.int32),
+            path=self.path[keep].astype(np.int32),
             field_start=self.field_start[keep],
             paths=self.paths,
         )
 
     def generation_spans(self) -> tuple[tuple[int, int], ...]:
         """Give the byte ranges put out inside `{% generation %}`."""
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], self.in_generation.astype(np.int8), [0]))))
+        inside = self.tag >= IN_GENERATION
+        if not inside.any():
+            return ()
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], inside.astype(np.int8), [0]))))
         return tuple((int(self.start[a]), int(self.end[b - 1])) for a, b in edges.reshape(-1, 2))
 
 
@@ -573,7 +577,8 @@ _ASSISTANT_ROLES = ("assistant", "model")
 
 
 def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
-    speakers = [_given_index(m) for m in call.messages if m.get("role") in _ASSISTANT_ROLES]
+    indexes = _given_indexes(call.messages)
+    speakers = [index for index, message in zip(indexes, call.messages) if message.get("role") in _ASSISTANT_ROLES]
     if not speakers:
         return ()
     owner, first, last = _turns(columns)
@@ -592,15 +597,21 @@ def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tupl
     return tuple(sorted((start, end + search.length_in(utf8[end:stop])) for start, end, stop in best.values()))
 
 
-_MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
+def _given_indexes(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+    """Give each message's index in the request as given. They rise, so if the last is in its place all are."""
+    count = len(messages)
+    if messages and _given_index(messages[-1]) == count - 1:
+        return range(count)
+    return list(map(_given_index, messages))
 
 
 def _given_index(message: Mapping[str, Any]) -> int:
     """Give the message's index in the request as given: a budget may have dropped messages before it."""
-    for run in runs_of(str(message.get("role") or "")):
-        match = _MESSAGE_PATH.match(run[1].path)
-        if match is not None:
-            return int(match[1])
+    role = message.get("role")
+    for run in runs_of(role if isinstance(role, str) else ""):
+        path = run[1].path
+        if path.startswith("messages["):
+            return int(path[len("messages[") : path.index("]")])
     return NOBODY
 
 
@@ -610,7 +621,7 @@ def _turns(columns: _Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Literal text, roles and names may lie inside a stretch; a tool's, document's or argument's text ends it.
     """
     kind, owner = columns.kind, columns.owner
-    foreign = (kind == SegmentKind.TOOL) | (kind == SegmentKind.DOCUMENT) | (kind == SegmentKind.KWARG)
+    foreign = (kind >= SegmentKind.TOOL) & (kind <= SegmentKind.KWARG)  # tool, document, argument
     rows = np.flatnonzero((owner != NOBODY) | foreign)
     held = owner[rows]
     first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)

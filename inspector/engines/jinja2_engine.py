@@ -725,6 +725,7 @@ def _strftime_now(clock: datetime, format: str) -> Traced:
     return whole(text, Origin(SegmentKind.CLOCK, "clock", text, True))
 
 
+@lru_cache(maxsize=256)
 def _special(name: str, text: str) -> Traced:
     return whole(text, Origin(SegmentKind.SPECIAL, name, text, True))
 
