@@ -15,7 +15,7 @@ import gradio as gr
 from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
-CORE_SCRIPTS = ("core", "pane", "grid", "flow", "views")
+CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views")
 LAST_SCRIPTS = ("heads", "bench")
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

@@ -59,6 +59,15 @@ def build(inspections: Sequence[Any], comparison: Any, errors: Iterable[dict[str
     }
 
 
+def safe_view(inspections: Sequence[Any]) -> bytes:
+    """Give `view` of the safe encodings: the same texts with content-written control strings as plain text."""
+    from dataclasses import replace
+
+    from inspector.encode import safe_encoding
+
+    return view([replace(i, encoding=safe_encoding(i.encoding)) if _has_tokens(i) else i for i in inspections], None)
+
+
 def _has_tokens(inspection: Any) -> bool:
     return inspection is not None and inspection.encoding is not None
 
@@ -100,6 +109,7 @@ def _info(inspection: Any) -> dict[str, Any]:
         "paths": list(inspection.rendered.segments.paths),
         "tokenizer": {"id": tokenizer.id, "ref": tokenizer.ref, "digest": tokenizer.digest},
         "counts": counts(inspection.encoding),
+        "assistant_from": inspection.encoding.assistant_mask_from,
         "warnings": [finding.message for finding in inspection.findings],
     }
     for entry in VIEWS:

@@ -2,6 +2,8 @@
 // While a request is in flight, newer input only marks the page dirty; an older answer never replaces a newer one.
 
 const OVERTAKE_MS = 1000;
+const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
+const pathText = (steps) => steps.map((step, k) => (typeof step === 'number' ? '[' + step + ']' : /^[A-Za-z_]\w*$/.test(step) ? (k ? '.' : '') + step : '[' + JSON.stringify(step) + ']')).join('');
 
 class Bench {
   constructor(root, server, config) {
@@ -11,12 +13,14 @@ class Bench {
     strings = config.strings;
     language = (navigator.language || '').startsWith('zh') ? 'zh' : 'en';
     const empty = () => new Pane(config.empty);
-    this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''] };
+    this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''], control: null, safeOn: false };
     this.state.rows = unaligned(this.state.panes, [null, null]);
+    this.state.own = { panes: this.state.panes, rows: this.state.rows };
     this.cuts = [null, null];
-    this.view = config.views[0].id; this.selected = null; this.hovered = null; this.lastMs = 0; this.marked = [];
+    this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.lastMs = 0; this.marked = [];
     this.grid = new Grid(this.$('.ti-grid'), this.$('.ti-space'), () => root.classList.contains('narrow'));
-    this.grid.painted = () => this.mark();
+    this.second = new Grid(this.$('.ti-second'), this.$('.ti-second .ti-space'), () => root.classList.contains('narrow'));
+    this.grid.painted = this.second.painted = () => this.mark();
     this.build(); this.localize(); this.listen(); this.observe();
     this.changed();
   }
@@ -30,7 +34,8 @@ class Bench {
     }
     for (const name of ['profile', 'policy']) for (const value of this.config[name]) { const option = el('option', '', value); option.value = value; this.field(name).append(option); }
     for (const [name, value] of Object.entries(this.config.defaults.fields)) { const node = this.field(name); if (node.type === 'checkbox') node.checked = value; else node.value = value; }
-    this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed()));
+    this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
+    this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
     this.compareLine = el('button', 'ti-compare'); this.compareLine.type = 'button';
     this.general = el('p', 'ti-err ti-general'); this.general.hidden = true; this.general.setAttribute('role', 'alert');
     this.$('.ti-heads').append(...this.heads.map((head) => head.node), this.compareLine, this.general);
@@ -51,6 +56,7 @@ class Bench {
     this.heads.forEach((head) => head.localize());
     this.config.views.forEach((view, k) => { this.tabs[k].textContent = t('view_' + view.id); });
     this.$('.ti-grid').setAttribute('aria-label', t('grid_label'));
+    this.$('.ti-second').setAttribute('aria-label', t('view_template'));
     this.markTabs(); this.drawTools();
     if (this.answer) this.showAnswer(this.answer); else this.draw(true);
     this.drawCard();
@@ -105,19 +111,28 @@ class Bench {
     if (fresh && answer.panes) {
       this.state.logitsStale = Boolean(this.state.logits);
       this.state.recordStale = true;
-      const whole = answer.panes.every(Boolean);
-      answer.panes.forEach((data, q) => { if (data) { this.state.panes[q] = new Pane(data); this.cuts[q] = u32(data.cuts); } });
-      this.state.rows = whole ? new Rows(answer.rows, this.state.panes) : unaligned(this.state.panes, this.cuts);
-      this.keepSelection();
+      this.state.controlStale = true;
+      this.state.own = this.tables(answer, this.state.own.panes, this.cuts);
+      if (!this.state.safeOn) this.show(this.state.own);
     }
     const failed = (q) => !answer.panes || !answer.panes[q];
     this.stale([failed(0), failed(1)]);
-    this.heads.forEach((head, q) => head.showCounts(this.state.panes[q]));
+    this.heads.forEach((head, q) => head.showCounts(this.state.own.panes[q]));
     this.showComparison(answer);
     this.draw(true);
     if (fresh && this.view === 'record') this.askRecord();
+    if (fresh && this.view === 'control') this.askControlSoon();
+    if (fresh && this.state.safeOn) this.askSafe();
     if (fresh) this.askEstimate();
   }
+  // Panes and rows of an answer; a pane that has none keeps what it was.
+  tables(answer, before, cuts) {
+    const panes = answer.panes.map((data, q) => (data ? new Pane(data) : before[q]));
+    answer.panes.forEach((data, q) => { if (data) cuts[q] = u32(data.cuts); });
+    return { panes, rows: answer.rows ? new Rows(answer.rows, panes) : unaligned(panes, cuts) };
+  }
+  // Put tables in sight: the library's, or those of the safe ids.
+  show({ panes, rows }) { this.state.panes = panes; this.state.rows = rows; this.keepSelection(); }
   stale(flags) {
     this.state.stale = flags;
     flags.forEach((flag, q) => { this.root.classList.toggle('stale' + q, flag); this.heads[q].node.classList.toggle('ti-old', flag); this.heads[q].counts.title = flag ? t('stale') : ''; });
@@ -157,17 +172,25 @@ class Bench {
 
   // ---- drawing --------------------------------------------------------------------------------------------------
   draw(keepScroll) {
-    const view = VIEW_MODELS[this.view], panel = this.$('.ti-panel'), body = this.$('.ti-grid');
+    const view = VIEW_MODELS[this.view], panel = this.$('.ti-panel'), body = this.$('.ti-grid'), split = this.splits();
     panel.hidden = !view.panel; body.hidden = Boolean(view.panel);
+    this.$('.ti-second').hidden = !split;
+    this.$('.ti-body').classList.toggle('ti-split', split);
     if (view.panel) { view.panel(this.state, panel, this); return; }
     calibrate(this.$('.ti-space'));
-    this.grid.set(view.model(this.state, this.grid.columnsFor({ panes: 2, gutterWidth: view.gutter })), keepScroll);
+    this.grid.set(this.modelOf(this.view, this.grid), keepScroll);
+    if (split) this.second.set(this.modelOf('template', this.second), keepScroll);
   }
+  modelOf(id, grid) { const view = VIEW_MODELS[id]; return view.model(this.state, grid.columnsFor({ panes: 2, gutterWidth: view.gutter })); }
+  splits() { return this.split && Boolean(VIEW_MODELS[this.view].flow); }
+  // What is drawn now: [grid, id of its view].
+  spots() { return VIEW_MODELS[this.view].panel ? [] : this.splits() ? [[this.grid, this.view], [this.second, 'template']] : [[this.grid, this.view]]; }
   open(id) {
     this.view = id; this.markTabs(); this.drawTools(); this.draw(false);
     if (id === 'record') this.askRecord();
+    if (id === 'control' && (!this.state.control || this.state.controlStale)) this.askControl();
     if (id === 'logits' && !this.state.logitsBusy && (!this.state.logits || this.state.logitsStale)) this.askLogits();
-    if (this.selected) this.reveal();
+    if (this.link) this.reveal();
     this.drawCard();
   }
   markTabs() {
@@ -176,9 +199,14 @@ class Bench {
   drawTools() {
     const tools = this.$('.ti-tools'); tools.replaceChildren();
     const button = (key, act) => { const node = el('button', 'ti-btn', t(key)); node.type = 'button'; node.addEventListener('click', act); tools.append(node); return node; };
-    if (this.view === 'tokens') {
-      tools.append(this.check('show_ids', FLOW.ids, (on) => { FLOW.ids = on; this.draw(true); }));
-      tools.append(this.check('colour_origin', this.state.colour === 'origin', (on) => { this.state.colour = on ? 'origin' : 'alternate'; this.drawTools(); this.draw(true); }));
+    if (VIEW_MODELS[this.view].flow && this.state.safeOn) tools.append(el('b', 'ti-hot ti-safenote', t('safe_shown')));
+    if (this.view === 'tokens') tools.append(this.check('show_ids', FLOW.ids, (on) => { FLOW.ids = on; this.draw(true); }));
+    const colour = (key, name) => tools.append(this.check(key, this.state.colour === name, (on) => { this.state.colour = on ? name : 'alternate'; this.drawTools(); this.draw(true); }));
+    if (this.view === 'tokens') colour('colour_origin', 'origin');
+    if (['tokens', 'rendered'].includes(this.view)) colour('colour_trained', 'trained');
+    if (VIEW_MODELS[this.view].flow) {
+      tools.append(this.check('safe_toggle', this.state.safeOn, (on) => this.showSafe(on)));
+      tools.append(this.check('split_toggle', this.split, (on) => { this.split = on; this.draw(true); if (this.link) this.reveal(); }));
     }
     if (['tokens', 'rendered'].includes(this.view)) { button('previous_difference', () => this.difference(-1)); button('next_difference', () => this.difference(1)); }
     if (['tokens', 'bytes', 'rendered'].includes(this.view)) [0, 1].forEach((q) => { button('copy_' + (this.view === 'tokens' ? 'ids' : this.view === 'bytes' ? 'hex' : 'text'), () => this.copy(q)).prepend('AB'[q] + ' '); });
@@ -193,7 +221,8 @@ class Bench {
   }
   legend() {
     const node = el('span', 'ti-legend'), item = (cls, text) => node.append(el('span', cls, text));
-    if (this.view === 'rendered' || (this.view === 'tokens' && this.state.colour === 'origin')) for (const kind of Object.values(KINDS)) item('ti-seg o-' + kind, t('kind_' + kind));
+    if (['tokens', 'rendered'].includes(this.view) && this.state.colour === 'trained') { item('ti-seg ti-learned', t('trained')); item('ti-seg ti-unlearned', t('not_trained')); item('ti-dim', this.state.panes.map((pane, q) => 'AB'[q] + ': ' + t('mask_from_' + (pane.assistant_from || 'none'))).join(' \u00b7 ')); }
+    else if (this.view === 'rendered' || (this.view === 'tokens' && this.state.colour === 'origin')) for (const kind of Object.values(KINDS)) item('ti-seg o-' + kind, t('kind_' + kind));
     if (this.view === 'tokens') for (const [flag, text] of [['special', 'flag_special'], ['added', 'flag_added'], ['inserted', 'flag_inserted'], ['from_content', 'flag_from_content'], ['look_alike', 'flag_look_alike']]) item('ti-tok k0 f-' + flag + (flag === 'from_content' ? ' f-special' : ''), (flag === 'from_content' ? '\u26a0' : flag === 'inserted' ? '\u2295' : '') + t(text));
     if (this.view === 'template') item('ti-ranmark', t('lines_that_wrote'));
     return node;
@@ -214,6 +243,39 @@ class Bench {
     Object.assign(this.state, { logitsBusy: false, logitsStale: false });
     if (typeof answer === 'string') this.state.logits = JSON.parse(answer); else this.lost(true);
     if (this.view === 'logits') this.draw(true);
+  }
+  // The Control tables render and tokenize again, so while a person types they wait for a pause.
+  askControlSoon() { clearTimeout(this.controlTimer); this.controlTimer = setTimeout(() => this.askControl(), 400); }
+  async askControl() {
+    if (this.controlInFlight) { this.controlAgain = true; return; }
+    clearTimeout(this.controlTimer);
+    this.controlInFlight = true; this.state.controlBusy = true;
+    if (this.view === 'control') this.draw(true);
+    const answer = await this.server.control({ session: this.session, ...this.read() });
+    this.controlInFlight = false; this.state.controlBusy = false;
+    if (typeof answer === 'string') { this.state.control = JSON.parse(answer); this.state.controlStale = Boolean(this.controlAgain); } else this.lost(true);
+    if (this.view === 'control') this.draw(true);
+    if (this.controlAgain) { this.controlAgain = false; this.askControl(); }
+  }
+  showForged() { this.state.onlyForged = true; this.open('control'); this.$('.ti-panel').focus(); }
+  showSafe(on) {
+    this.state.safeOn = on;
+    if (!VIEW_MODELS[this.view].flow) this.open('tokens');
+    if (on) { this.askSafe(); this.drawTools(); return; }
+    this.show(this.state.own); this.drawTools(); this.draw(true);
+  }
+  // Until the safe tables are there, what is shown stays what it was.
+  async askSafe() {
+    if (this.safeInFlight) { this.safeAgain = true; return; }
+    this.safeInFlight = true;
+    const text = await this.server.safe({ session: this.session, ...this.read() });
+    this.safeInFlight = false;
+    if (typeof text !== 'string') this.lost(true);
+    else if (this.state.safeOn) {
+      const answer = JSON.parse(text);
+      if (answer.panes) { this.show(this.tables(answer, this.state.own.panes, [...this.cuts])); this.drawTools(); this.draw(true); }
+    }
+    if (this.safeAgain) { this.safeAgain = false; this.askSafe(); }
   }
   async askRecord() {
     if (this.recordInFlight) { this.recordAgain = true; return; }
@@ -243,50 +305,200 @@ class Bench {
   }
 
   // ---- selection ------------------------------------------------------------------------------------------------
-  select(q, i, reveal) {
+  select(q, i, reveal, extend) {
     const pane = this.state.panes[q];
     if (i < 0 || i >= pane.n) return;
-    this.selected = [q, i];
-    if (reveal) this.reveal();
-    this.mark(); this.drawCard();
+    const anchor = extend && this.selected && this.selected[0] === q ? this.anchor ?? this.selected[1] : i;
+    this.choose({ kind: 'tokens', q, from: Math.min(anchor, i), to: Math.max(anchor, i) + 1 }, reveal, [q, i]);
+    this.anchor = anchor;
   }
+  // Make a pick the selection; `focus` is the token that the arrows go on from.
+  choose(pick, reveal, focus) {
+    this.pick = pick;
+    this.resolve(focus);
+    if (reveal && this.link) this.reveal();
+    this.mark(); this.drawCard(); this.say();
+  }
+  resolve(focus) {
+    this.link = this.pick ? linkOf(this.state, this.pick) : null;
+    this.selected = focus || this.firstToken(this.link);
+    this.anchor = null;
+  }
+  firstToken(link) {
+    if (!link) return null;
+    for (const q of link.q === 1 ? [1, 0] : [0, 1]) if (link.panes[q].tokens.length) return [q, link.panes[q].tokens[0][0]];
+    return null;
+  }
+  clear() { this.pick = this.link = this.selected = null; this.mark(); this.drawCard(); this.say(); }
   keepSelection() {
-    this.hovered = null;
-    if (this.selected && this.selected[1] >= this.state.panes[this.selected[0]].n) this.selected = null;
+    this.point(null);
+    const { pick } = this, { panes } = this.state;
+    if (!pick) return;
+    if (pick.kind === 'tokens' && pick.to > panes[pick.q].n) { this.clear(); return; }
+    const focus = pick.kind === 'tokens' && this.selected ? this.selected : null, { anchor } = this;
+    this.resolve(focus); this.anchor = anchor;
     this.drawCard();
   }
-  reveal() {
-    const { model } = this.grid, [q, i] = this.selected;
-    if (VIEW_MODELS[this.view].panel) return;
-    if (model.place) { const [k, j] = model.place(q, i); this.grid.reveal(this.grid.lineOf(q, k, j)); }
-    else if (this.view === 'template') { const origin = this.state.panes[q].origin(i); if (origin && origin.line > 0) this.grid.reveal(this.grid.lineOf(q, origin.line - 1, 0)); }
+  // What the mouse is over; null for nothing.
+  point(pick) {
+    if (samePick(pick, this.pointed)) return;
+    this.pointed = pick;
+    this.hoverLink = pick ? linkOf(this.state, pick) : null;
+    this.mark();
+    if (!this.selected) this.drawCard();
   }
-  // Mark the selected and the hovered token, and what they correspond to in the other pane.
+  // Bring the selection into sight in every grid that is drawn, and in the editors.
+  reveal() {
+    for (const [grid, view] of this.spots()) {
+      const at = this.placeIn(grid, view);
+      if (at !== null) grid.reveal(at);
+    }
+    for (const editor of this.editors) if (document.activeElement !== editor.area) editor.reveal();
+  }
+  placeIn(grid, view) {
+    const { model } = grid;
+    if (view !== 'template') { if (!model.place || !this.selected) return null; const [q, i] = this.selected, [k, j] = model.place(q, i); return grid.lineOf(q, k, j); }
+    for (const q of this.link.q === 1 ? [1, 0] : [0, 1]) {
+      const lines = [...this.link.panes[q].lines].sort((x, y) => x - y);
+      if (lines.length) return lines[0] <= model.rows ? grid.lineOf(q, lines[0] - 1, 0) : null;
+    }
+    return null;
+  }
+  // Light what the selection and the mouse point at, in every view that is drawn, both panes, and the editors.
   mark() {
     for (const [node, cls] of this.marked) node.classList.remove(cls);
     this.marked = [];
     const put = (node, cls) => { node.classList.add(cls); this.marked.push([node, cls]); };
-    for (const [target, cls, linked] of [[this.hovered, 'ti-hv', 'ti-hl'], [this.selected, 'ti-on', 'ti-lk']]) {
-      if (!target) continue;
-      this.markTokens(target[0], target[1], target[1] + 1, cls, put);
-      const link = this.state.rows.linked(...target);
-      if (link) this.markTokens(1 - target[0], link[0], link[1], linked, put);
+    for (const [link, own, linked] of [[this.hoverLink, 'ti-hv', 'ti-hl'], [this.link, 'ti-on', 'ti-lk']]) {
+      if (!link) continue;
+      for (const [grid, view] of this.spots()) link.panes.forEach((part, q) => this.markPart(grid, view, q, part, link.q === null || link.q === q ? own : linked, put));
     }
+    const layers = [];
+    if (this.link) layers.push([this.link.fields, 'ti-on']);
+    if (this.hoverLink) layers.push([this.hoverLink.fields, 'ti-hv']);
+    if (layers.length || this.lit) this.lit = this.editors.map((editor) => editor.light(layers, Boolean(this.hoverLink))).some(Boolean);
     const grid = this.$('.ti-grid');
     if (this.selected) grid.setAttribute('aria-activedescendant', FLOW.uid + '-' + this.selected[0] + '-' + this.selected[1]); else grid.removeAttribute('aria-activedescendant');
   }
-  markTokens(q, from, to, cls, put) {
-    const pane = this.state.panes[q];
-    if (this.view === 'tokens') {
-      for (let i = from; i < Math.min(to, from + 2000); i++) { const node = document.getElementById(FLOW.uid + '-' + q + '-' + i); if (node) put(node, cls); }
-    } else if (VIEW_MODELS[this.view].flow) {
-      const a = pane.start[from], b = pane.end[to - 1];
-      for (const node of this.$('.ti-space').querySelectorAll('[data-q="' + q + '"][data-b]')) if (+node.dataset.b < b && +node.dataset.e > a) put(node, cls);
-    } else if (this.view === 'template') {
-      const origin = pane.origin(from), line = origin ? origin.line - 1 : -1;
-      if (line < 0 || line >= this.grid.model.rows) return;
-      for (let j = 0; j < this.grid.model.lines(q, line); j++) { const node = this.grid.live.get(this.grid.lineOf(q, line, j)); if (node) put(node.querySelector('.ti-col' + q), cls); }
+  markPart(grid, view, q, part, cls, put) {
+    if (view === 'template') { this.markLines(grid, q, part.lines, cls, put); return; }
+    const pane = this.state.panes[q], inTokens = (i) => part.tokens.some(([from, to]) => i >= from && i < to);
+    const few = part.tokens.length <= 8;
+    for (const node of grid.space.querySelectorAll('[data-q="' + q + '"]')) {
+      const i = node.dataset.i;
+      const lit = i === undefined ? touches(part.bytes, +node.dataset.b, +node.dataset.e) : few || pane.start[i] === pane.end[i] ? inTokens(+i) : touches(part.bytes, pane.start[i], pane.end[i]);
+      if (lit) put(node, cls);
     }
+  }
+  markLines(grid, q, lines, cls, put) {
+    if (!lines.size) return;
+    for (const [v, node] of grid.live) {
+      if (!lines.has(lastAtMost(grid.top, v, grid.model.rows) + 1)) continue;
+      const column = node.querySelector('.ti-col' + q);
+      if (column) put(column, cls);
+    }
+  }
+  // Say the selection to screen readers: what it is, where it comes from, what it corresponds to.
+  say() {
+    clearTimeout(this.sayTimer);
+    this.sayTimer = setTimeout(() => { this.$('.ti-say').textContent = this.link ? this.spoken() : ''; }, 120);
+  }
+  spoken() {
+    const said = [];
+    this.link.panes.forEach((part, q) => {
+      const pane = this.state.panes[q], count = part.tokens.reduce((sum, [i, j]) => sum + j - i, 0);
+      if (!count && !part.lines.size) return;
+      const one = count === 1 ? ' ' + pane.piece(part.tokens[0][0]) : '', lines = [...part.lines].sort((x, y) => x - y);
+      said.push('AB'[q] + ': ' + t('count_tokens', { n: number(count) }) + one + (lines.length ? ', ' + t('template_lines', { lines: lines.slice(0, 5).join(', ') + (lines.length > 5 ? ' \u2026' : '') }) : ''));
+    });
+    const paths = [...new Set((this.pick.kind === 'fields' ? this.pick.fields : this.link.fields).map((field) => pathText(field.steps)))];
+    if (paths.length) said.push(t('from_fields', { paths: paths.slice(0, 3).join(', ') + (paths.length > 3 ? ' \u2026' : '') }));
+    return said.join('; ') || t('nothing_linked');
+  }
+
+  // ---- jumps ----------------------------------------------------------------------------------------------------
+  pickPart(q, key) { this.choose({ kind: 'part', q, key }, true); }
+  pickLine(q, line) { this.choose({ kind: 'line', q, line }, true); }
+  textAt(path) {
+    const steps = splitPath(path), editor = steps && this.editorOf({ steps, from: null, to: null });
+    if (!editor) return '';
+    const node = editor.scan().byKey.get(keyOf(steps));
+    return node && node.kind === 'string' ? JSON.parse(editor.area.value.slice(node.from, node.to)) : '';
+  }
+  // A filled tools or documents editor wins over the same field of a whole request in the messages editor.
+  editorOf(field) { return [...this.editors].reverse().find((editor) => editor.place(field)) || null; }
+  // Show tokens [from, to) of the library's ids in the Tokens view.
+  go(q, from, to) {
+    if (this.state.safeOn) { this.state.safeOn = false; this.show(this.state.own); }
+    const { view } = this;
+    if (!VIEW_MODELS[view].flow) this.open('tokens');
+    this.choose({ kind: 'tokens', q, from, to }, true, [q, from]);
+    this.$('.ti-grid').focus();
+    this.back = { view, selected: null };
+  }
+  // From the Control view to the origin of one of its tokens.
+  jumpFrom(q, i, where) {
+    const { view } = this;
+    if (this.state.safeOn) { this.state.safeOn = false; this.show(this.state.own); }
+    this.choose({ kind: 'tokens', q, from: i, to: i + 1 }, false, [q, i]);
+    this.jump(where, view);
+  }
+  // To the origin of the selection: its text in an editor, or the template line that wrote it.
+  jump(where, from) {
+    if (!this.link) return;
+    const fields = this.pick.kind === 'fields' ? this.pick.fields : this.link.fields, { selected } = this, back = { view: from || this.view, pick: this.pick, selected };
+    const field = where === 'line' ? null : fields.find((each) => this.editorOf(each));
+    if (field) {
+      this.back = back;
+      const editor = this.editorOf(field);
+      this.$('.ti-input').open = true;
+      this.quiet = performance.now() + 400;  // the caret is put there by us: the selection stays what it is
+      editor.go(editor.place(field));
+      this.tell(t('jumped_to', { place: pathText(field.steps) }));
+      return;
+    }
+    const q = this.link.q === 1 ? 1 : 0, lines = [...this.link.panes[q].lines];
+    if (!lines.length) { this.tell(t('no_origin')); return; }
+    this.back = back;
+    if (this.view !== 'template') this.open('template');
+    this.reveal();
+    this.$('.ti-grid').focus();
+    this.tell(t('jumped_to', { place: t('template_line', { n: Math.min(...lines) }) }));
+  }
+  // To the tokens of a template line.
+  jumpToTokens() {
+    const first = this.firstToken(this.link);
+    if (!first) { this.tell(t('nothing_linked')); return; }
+    const back = { view: this.view, pick: this.pick, selected: this.selected };
+    this.open('tokens');
+    this.$('.ti-grid').focus();
+    this.back = back;
+    this.say();
+  }
+  // Back to where the last jump began; from an editor without one, to the tokens its caret points at.
+  goBack() {
+    const { back } = this;
+    this.back = null;
+    if (back) {
+      if (back.view !== this.view) this.open(back.view);
+      if (back.pick && !(back.pick.kind === 'tokens' && back.pick.to > this.state.panes[back.pick.q].n)) this.choose(back.pick, true, back.selected);
+    } else if (document.activeElement && document.activeElement.closest('.ti-edit')) {
+      if (!VIEW_MODELS[this.view].flow && this.view !== 'template') this.open('tokens'); else if (this.link) this.reveal();
+    } else { this.clear(); return; }
+    this.$(VIEW_MODELS[this.view].panel ? '.ti-panel' : '.ti-grid').focus();
+  }
+  tell(text) { clearTimeout(this.sayTimer); this.$('.ti-say').textContent = text; }
+  caretMoved() {
+    const editor = this.editors.find((each) => each.area === document.activeElement);
+    if (!editor || performance.now() < (this.quiet || 0)) return;
+    clearTimeout(this.caretTimer);
+    const typed = performance.now() - (this.typedAt || -1000) < 300;
+    this.caretTimer = setTimeout(() => {
+      if (this.inFlight || this.dirty) return;
+      const fields = editor.fieldsAtCaret(), pick = { kind: 'fields', fields };
+      if (!fields.length) { if (this.pick && this.pick.kind === 'fields') this.clear(); return; }
+      if (!samePick(pick, this.pick)) this.choose(pick, !typed);
+    }, 60);
   }
   difference(step) {
     const { rows } = this.state, at = this.selected ? rows.ofToken(...this.selected) : -1;
@@ -308,28 +520,45 @@ class Bench {
   }
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || VIEW_MODELS[this.view].panel) return;
-    const { panes } = this.state, [q, i] = this.selected || [0, -1];
-    const act = {
-      ArrowRight: () => this.select(q, i + 1, true), ArrowLeft: () => this.select(q, Math.max(0, i - 1), true),
-      ArrowDown: () => this.vertical(q, i, 1), ArrowUp: () => this.vertical(q, i, -1),
-      Home: () => this.select(q, 0, true), End: () => this.select(q, panes[q].n - 1, true),
-      PageDown: () => this.vertical(q, i, this.page()), PageUp: () => this.vertical(q, i, -this.page()),
-      '[': () => this.across(q, i), ']': () => this.across(q, i),
-      n: () => this.difference(1), p: () => this.difference(-1),
-    }[event.key];
+    const act = (this.templateHas(event) ? this.lineKeys() : this.tokenKeys(event.shiftKey))[event.key];
     if (!act) return;
-    event.preventDefault();
+    event.preventDefault(); event.stopPropagation();
     act();
   }
+  templateHas(event) { return this.view === 'template' || event.currentTarget.classList.contains('ti-second'); }
+  tokenKeys(extend) {
+    const { panes } = this.state, [q, i] = this.selected || [0, -1], to = (k) => this.select(q, k, true, extend);
+    return {
+      ArrowRight: () => to(i + 1), ArrowLeft: () => to(Math.max(0, i - 1)),
+      ArrowDown: () => this.vertical(q, i, 1, extend), ArrowUp: () => this.vertical(q, i, -1, extend),
+      Home: () => to(0), End: () => to(panes[q].n - 1),
+      PageDown: () => this.vertical(q, i, this.page(), extend), PageUp: () => this.vertical(q, i, -this.page(), extend),
+      '[': () => this.across(q, i), ']': () => this.across(q, i),
+      n: () => this.difference(1), p: () => this.difference(-1),
+      Enter: () => this.jump(), g: () => this.jump(), l: () => this.jump('line'), Escape: () => this.goBack(),
+    };
+  }
+  // In the template the arrows go from one line that wrote bytes to the next.
+  lineKeys() {
+    const q = this.pick && this.pick.kind === 'line' ? this.pick.q : this.link && this.link.q === 1 ? 1 : 0, lines = (k) => Array.from(new Set(this.state.panes[k].segments.line)).filter((line) => line > 0).sort((x, y) => x - y);
+    const own = lines(q), here = this.link ? Math.min(...this.link.panes[q].lines, Infinity) : Infinity;
+    const step = (d) => { const next = d > 0 ? own.find((line) => here === Infinity || line > here) : own.filter((line) => line < here).pop(); if (next !== undefined) this.pickLine(q, next); };
+    const cross = () => { const there = this.link ? [...this.link.panes[1 - q].lines] : [], all = lines(1 - q); if (there.length || all.length) this.pickLine(1 - q, there.length ? Math.min(...there) : all[0]); };
+    return {
+      ArrowDown: () => step(1), ArrowUp: () => step(-1), ArrowRight: () => step(1), ArrowLeft: () => step(-1),
+      Home: () => { if (own.length) this.pickLine(q, own[0]); }, End: () => { if (own.length) this.pickLine(q, own[own.length - 1]); },
+      '[': cross, ']': cross, Enter: () => this.jumpToTokens(), g: () => this.jumpToTokens(), Escape: () => this.goBack(),
+    };
+  }
   page() { return Math.max(1, Math.floor(this.$('.ti-grid').clientHeight / LINE) - 2); }
-  vertical(q, i, step) {
+  vertical(q, i, step, extend) {
     const { model } = this.grid;
     if (i < 0) { this.select(q, 0, true); return; }
-    if (!model.layout) { this.select(q, Math.max(0, Math.min(this.state.panes[q].n - 1, i + step)), true); return; }
+    if (!model.layout) { this.select(q, Math.max(0, Math.min(this.state.panes[q].n - 1, i + step)), true, extend); return; }
     const { lineToken } = model.layout[q], line = lastAtMost(lineToken, i, lineToken.length), to = Math.max(0, Math.min(lineToken.length - 1, line + step));
     if (to === line) return;
     const end = to + 1 < lineToken.length ? lineToken[to + 1] : this.state.panes[q].n;
-    this.select(q, Math.min(end - 1, lineToken[to] + i - lineToken[line]), true);
+    this.select(q, Math.min(end - 1, lineToken[to] + i - lineToken[line]), true, extend);
   }
   across(q, i) {
     if (i < 0) { this.select(1 - q, 0, true); return; }
@@ -339,19 +568,22 @@ class Bench {
 
   // ---- the card -------------------------------------------------------------------------------------------------
   drawCard() {
-    const card = this.$('.ti-card'), target = this.selected || this.hovered;
+    const card = this.$('.ti-card'), link = this.link || this.hoverLink, cells = [];
     card.replaceChildren();
-    if (!target) { card.append(el('p', 'ti-dim', t('card_hint'))); return; }
-    const link = this.state.rows.linked(...target), cells = [];
-    cells[target[0]] = this.tokenCard(target[0], target[1], 1);
-    cells[1 - target[0]] = link ? this.tokenCard(1 - target[0], link[0], link[1] - link[0]) : this.noCard(1 - target[0]);
+    const own = link && (this.link ? this.selected : this.firstToken(link));
+    if (!own) { card.append(el('p', 'ti-dim', t(link ? 'nothing_linked' : 'card_hint'))); return; }
+    const [q, i] = own, alone = this.pick && this.pick.kind !== 'tokens' ? link.panes[q].tokens : [[i, i + 1]], there = link.panes[1 - q].tokens;
+    cells[q] = this.tokenCard(q, i, alone);
+    cells[1 - q] = there.length ? this.tokenCard(1 - q, there[0][0], there) : this.noCard(1 - q);
     card.append(...cells);
   }
   noCard(q) { const node = el('div', 'ti-about'); node.append(el('b', '', 'AB'[q]), el('span', 'ti-dim', ' ' + t('no_counterpart'))); return node; }
-  tokenCard(q, i, count) {
+  tokenCard(q, i, ranges) {
+    const count = ranges.reduce((sum, [a, b]) => sum + b - a, 0), near = ranges.length === 1;
     const pane = this.state.panes[q], node = el('div', 'ti-about'), bytes = pane.slice(i), own = pane.idBytes(i);
     const put = (key, text, cls) => { const pair = el('span', 'ti-fact'); pair.append(el('span', 'ti-key', key), el('span', cls || '', text)); node.append(pair); };
-    node.append(el('b', '', 'AB'[q] + ' #' + i + (count > 1 ? '\u2013' + (i + count - 1) : '')));
+    node.append(el('b', '', 'AB'[q] + ' #' + i + (count > 1 ? (near ? '\u2013' + (ranges[0][1] - 1) : ' \u2026') : '')));
+    if (count > 1) put('', t('count_tokens', { n: number(count) }));
     put(t('id'), String(pane.ids[i]) + (count > 1 ? ' \u2026' : ''), 'ti-strong');
     put(t('piece'), show(pane.piece(i)), 'ti-piece');
     put(t('bytes'), bytes.length ? hex(bytes.subarray(0, 48)) + (bytes.length > 48 ? ' \u2026 (' + bytes.length + ')' : '') : t('no_bytes'));
@@ -379,10 +611,20 @@ class Bench {
     }
     this.root.addEventListener('click', (event) => { const act = event.target.closest('[data-act]'); if (act) this.act(act.dataset.act); });
     this.compareLine.addEventListener('click', () => this.goToDifference());
-    grid.addEventListener('mouseover', (event) => this.hover(event));
-    grid.addEventListener('mouseleave', () => { this.hovered = null; this.mark(); if (!this.selected) this.drawCard(); });
-    grid.addEventListener('click', (event) => { const token = this.tokenOf(event.target); if (token) this.select(token[0], token[1], false); });
-    grid.addEventListener('keydown', (event) => this.key(event));
+    for (const [view, name] of [[grid, () => this.view], [this.$('.ti-second'), () => 'template']]) {
+      view.addEventListener('mouseover', (event) => { if (!event.buttons) this.hover(event, name()); });
+      view.addEventListener('mouseleave', () => this.point(null));
+      view.addEventListener('click', (event) => this.click(event, name()));
+      view.addEventListener('keydown', (event) => this.key(event));
+    }
+    grid.addEventListener('mouseup', () => this.pickDragged());
+    document.addEventListener('selectionchange', () => this.caretMoved());
+    for (const { area } of this.editors) {
+      area.addEventListener('input', () => { this.typedAt = performance.now(); });
+      area.addEventListener('focus', () => this.caretMoved());
+      area.addEventListener('keydown', (event) => { if (event.key === 'Escape' && !event.isComposing) { event.preventDefault(); this.goBack(); } });
+    }
+    this.$('.ti-panel').addEventListener('keydown', (event) => { if (event.key === 'Escape' && this.back) { event.preventDefault(); this.goBack(); } });
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
   }
   act(name) {
@@ -401,19 +643,49 @@ class Bench {
     if (node) { const q = +node.dataset.q; return node.dataset.i !== undefined ? [q, +node.dataset.i] : [q, this.state.panes[q].tokenAt(+node.dataset.b)]; }
     const group = target.closest('.ti-group');
     if (group) return this.tokenOf(group.querySelector('[data-i]'));
-    const column = this.view === 'template' && target.closest('.ti-col');
-    return column ? this.tokenOfLine(column) : null;
+    return null;
   }
-  tokenOfLine(column) {
-    const q = column.classList.contains('ti-col1') ? 1 : 0, pane = this.state.panes[q], v = +column.parentNode.getAttribute('aria-rowindex') - 1;
-    const line = lastAtMost(this.grid.top, v, this.grid.model.rows) + 1, s = pane.segments.line.indexOf(line);
-    return s < 0 ? null : [q, pane.tokenAt(pane.segments.start[s])];
+  // A line of the template: [pane, line].
+  lineOf(target) {
+    const column = target.closest('.ti-col:not(.ti-void)');
+    if (!column) return null;
+    const q = column.classList.contains('ti-col1') ? 1 : 0, grid = column.closest('.ti-second') ? this.second : this.grid, v = +column.parentNode.getAttribute('aria-rowindex') - 1;
+    return [q, lastAtMost(grid.top, v, grid.model.rows) + 1];
   }
-  hover(event) {
-    const token = this.tokenOf(event.target);
-    if (!token || (this.hovered && this.hovered[0] === token[0] && this.hovered[1] === token[1])) return;
-    this.hovered = token; this.mark();
-    if (!this.selected) this.drawCard();
+  pickOf(target, view) {
+    if (view === 'template') { const line = this.lineOf(target); return line && { kind: 'line', q: line[0], line: line[1] }; }
+    const token = this.tokenOf(target);
+    return token && token[1] >= 0 ? { kind: 'tokens', q: token[0], from: token[1], to: token[1] + 1 } : null;
+  }
+  hover(event, view) {
+    const pick = this.pickOf(event.target, view);
+    if (pick) this.point(pick);
+  }
+  click(event, view) {
+    if (this.dragged) { this.dragged = false; return; }
+    const pick = this.pickOf(event.target, view);
+    if (!pick) return;
+    this.back = null;
+    if (pick.kind === 'line') this.choose(pick, true); else this.select(pick.q, pick.from, true, event.shiftKey);
+  }
+  // Text that was selected with the mouse in a flow of tokens, bytes or text is a range of bytes.
+  pickDragged() {
+    const chosen = window.getSelection(), nodeOf = (node) => (node.nodeType === 1 ? node : node.parentNode).closest('[data-q]');
+    this.dragged = false;
+    if (!VIEW_MODELS[this.view].flow || !chosen || chosen.isCollapsed || !chosen.rangeCount) return;
+    const range = chosen.getRangeAt(0), a = nodeOf(range.startContainer), b = nodeOf(range.endContainer);
+    if (!a || !b || a === b || a.dataset.q !== b.dataset.q || !this.$('.ti-grid').contains(a)) return;
+    const q = +a.dataset.q, [from, to] = [this.edge(q, a, range.startContainer, range.startOffset)[0], this.edge(q, b, range.endContainer, range.endOffset)[1]];
+    if (to <= from) return;
+    this.dragged = true;
+    this.back = null;
+    this.choose({ kind: 'bytes', q, from, to }, false);
+  }
+  // Bytes [from, to) at an end of a mouse selection: exact where a cell shows plain text, else the whole cell.
+  edge(q, node, container, offset) {
+    const pane = this.state.panes[q], i = node.dataset.i, [from, to] = i === undefined ? [+node.dataset.b, +node.dataset.e] : [pane.start[i], pane.end[i]];
+    const exact = i === undefined && container.nodeType === 3 && container.length === to - from && isPlain(pane.bytes, from, to);
+    return exact ? [from + offset, from + offset] : [from, to];
   }
   tabKey(event) {
     const at = this.tabs.findIndex((tab) => tab.dataset.view === this.view), to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.tabs.length - 1 }[event.key];
@@ -427,7 +699,7 @@ class Bench {
       const narrow = this.root.clientWidth < 640;
       if (narrow !== this.root.classList.contains('narrow') || this.width === undefined) { this.root.classList.toggle('narrow', narrow); this.$('.ti-input').open = !narrow; }
       const width = this.$('.ti-grid').clientWidth;
-      if (width !== this.width && width) { this.width = width; this.draw(true); } else this.grid.paint();
+      if (width !== this.width && width) { this.width = width; this.draw(true); } else { this.grid.paint(); if (this.splits()) this.second.paint(); }
     };
     new ResizeObserver(fit).observe(this.$('.ti-body'));
     fit();
@@ -440,7 +712,7 @@ const unaligned = (panes, cuts) => {
   const rows = Object.create(Rows.prototype);
   rows.n = n; rows.panes = panes; rows.tag = new Uint8Array(n);
   rows.token = own.map((cut, q) => Uint32Array.from({ length: n + 1 }, (_, k) => (k < cut.length ? cut[k] : panes[q].n)));
-  rows.linked = () => null;
+  rows.linked = () => null; rows.unaligned = true;
   return rows;
 };
 

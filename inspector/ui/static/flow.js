@@ -46,11 +46,13 @@ const layoutFlow = (pane, rowToken, numRows, cols) => {
 };
 
 const cellClass = (pane, i, colour) => {
-  const names = ['ti-tok', colour === 'origin' ? originClass(pane.origin(i)) : 'k' + (i & 1)];
+  const names = ['ti-tok', toneOf(pane, i, colour)];
   for (const flag of ['special', 'added', 'inserted', 'from_content', 'crosses_segment', 'look_alike', 'unknown', 'byte_fallback', 'generation_prompt'])
     if (pane.has(i, flag)) names.push('f-' + flag);
   return names.join(' ');
 };
+const toneOf = (pane, i, colour) => (colour === 'origin' ? originClass(pane.origin(i)) : colour === 'trained' ? trainedClass(pane.has(i, 'assistant')) : 'k' + (i & 1));
+const trainedClass = (learned) => (learned ? 'ti-learned' : 'ti-unlearned');
 const originClass = (origin) => 'o-' + (origin ? origin.kind : 'special');
 
 const tokenNode = (tag, q, i, cls, text, tokenLabel) => {
@@ -76,7 +78,7 @@ const drawUnit = (pane, q, i, j, most, colour) => {
   return node;
 };
 const drawGroup = (pane, q, i, j, text, colour) => {
-  const group = el('span', 'ti-group ' + (colour === 'origin' ? originClass(pane.origin(i)) : 'k' + (i & 1)));
+  const group = el('span', 'ti-group ' + toneOf(pane, i, colour));
   group.title = t('split_character', { n: j - i });
   group.appendChild(fixWidth(el('span', 'ti-glyph', text), text));
   for (let m = i; m < j; m++) group.appendChild(tokenNode('span', q, m, cellClass(pane, m, colour) + ' ti-part', String(pane.ids[m]), t('part_label', { id: pane.ids[m], bytes: hex(pane.slice(m)) })));

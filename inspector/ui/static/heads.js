@@ -3,8 +3,8 @@
 const OWN = '', CUSTOM = '\u0000custom', PASTED = '\u0000pasted';
 
 class Head {
-  constructor(q, config, onInput) {
-    this.q = q; this.config = config; this.onInput = onInput;
+  constructor(q, config, onInput, bench) {
+    this.q = q; this.config = config; this.onInput = onInput; this.bench = bench;
     this.node = el('section', 'ti-head ti-head' + q);
     this.node.setAttribute('aria-label', 'AB'[q]);
     const start = config.defaults.panes[q];
@@ -12,9 +12,9 @@ class Head {
     this.template = this.choice('template', [[OWN, 'template_own'], ...config.presets.templates.map((p) => [p.ref, p.title || p.ref]), [PASTED, 'template_pasted']], start.template);
     this.paste = this.pasteBox();
     this.template.err.before(this.paste.box);
-    this.counts = el('p', 'ti-counts');
+    this.counts = el('p', 'ti-counts'); this.bar = el('div', 'ti-barhost');
     this.notes = el('p', 'ti-warn'); this.notes.hidden = true;
-    this.node.append(el('b', 'ti-badge', 'AB'[q]), this.tokenizer.box, this.template.box, this.counts, this.notes);
+    this.node.append(el('b', 'ti-badge', 'AB'[q]), this.tokenizer.box, this.template.box, this.counts, this.bar, this.notes);
     this.localize();
   }
 
@@ -72,8 +72,11 @@ class Head {
   // Any of tokens, special, added, from content; `pane` may be a stale one.
   showCounts(pane) {
     const { counts } = pane, parts = [[t('count_tokens', { n: number(pane.n) }), ''], [t('count_special', { n: number(counts.special) }), ''], [t('count_added', { n: number(counts.added) }), '']];
-    parts.push([t('count_from_content', { n: number(counts.from_content) }) + (counts.from_content ? ' \u26a0' : ''), counts.from_content ? 'ti-hot' : '']);
-    this.counts.replaceChildren(...parts.map(([text, cls]) => el('span', cls, text)));
+    const forged = t('count_from_content', { n: number(counts.from_content) });
+    const last = counts.from_content ? button('ti-hot ti-forgedcount', forged + ' \u26a0', () => this.bench.showForged()) : el('span', '', forged);
+    if (counts.from_content) last.title = t('show_forged');
+    this.counts.replaceChildren(...parts.map(([text, cls]) => el('span', cls, text)), last);
+    this.bar.replaceChildren(partBar(pane, this.q, this.bench));
     const warnings = pane.warnings || [];
     this.notes.hidden = !warnings.length;
     this.notes.textContent = warnings.join(' \u00b7 ');

@@ -1,15 +1,69 @@
-// The budget decision: the numbers, then every unit of the request as kept, cut or dropped.
+// Tokens by part of the prompt, and the budget decision: the numbers, then every unit of the request as kept, cut or dropped.
+
+const MOST_PARTS = 200;  // rows shown at first
+
+const partName = (key) => (/^[a-z_]+$/.test(key) ? t('part_' + key) : key);
+const partClass = (key) => 'o-' + ({ generation_prompt: 'prompt', inserted: 'special', messages: 'message', tools: 'tool', documents: 'document' }[splitPath(key)[0]] || key);
+
+// One bar: a part as wide as its share of the tokens. Hovering lights the part's tokens; the table says it in words.
+const partBar = (pane, q, bench) => {
+  const bar = el('div', 'ti-parts'), parts = countParts(pane);
+  bar.setAttribute('role', 'img');
+  bar.setAttribute('aria-label', 'AB'[q] + ' ' + t('parts') + ': ' + parts.slice(0, 12).map(({ key, n }) => partName(key) + ' ' + n).join(', '));
+  for (const { key, n } of parts) {
+    const piece = el('span', 'ti-part-piece ' + partClass(key));
+    piece.style.flexGrow = n;
+    piece.title = partName(key) + ': ' + t('count_tokens', { n: number(n) });
+    piece.addEventListener('mouseenter', () => bench.point({ kind: 'part', q, key }));
+    piece.addEventListener('click', () => bench.pickPart(q, key));
+    bar.append(piece);
+  }
+  bar.addEventListener('mouseleave', () => bench.point(null));
+  return bar;
+};
+const partTable = (pane, q, bench, most = MOST_PARTS) => {
+  const parts = countParts(pane), table = el('table', 'ti-table ti-counted'), max = Math.max(1, ...parts.map(({ n }) => n));
+  table.append(el('caption', '', 'AB'[q] + ' \u00b7 ' + t('parts')));
+  const head = el('tr'); head.append(...['part', 'tokens', ''].map((key) => el('th', '', key && t('col_' + key)))); table.append(head);
+  for (const { key, n } of parts.slice(0, most)) {
+    const row = el('tr'), name = el('td'), button = el('button', 'ti-link', partName(key)), amount = el('td', 'ti-barcell'), bar = el('span', 'ti-bar ' + partClass(key));
+    button.type = 'button';
+    button.addEventListener('click', () => bench.pickPart(q, key));
+    const role = bench.textAt(key + '.role');
+    bar.style.width = (100 * n) / max + '%';
+    name.append(el('span', 'ti-swatch ' + partClass(key)), button, ...(role ? [el('span', 'ti-dim', ' ' + show(role.slice(0, 24)))] : []));
+    amount.append(bar, el('span', 'ti-barnum', (100 * n / pane.n).toFixed(1) + ' %'));
+    row.append(name, el('td', 'ti-num', number(n)), amount);
+    row.addEventListener('mouseenter', () => bench.point({ kind: 'part', q, key }));
+    row.addEventListener('mouseleave', () => bench.point(null));
+    table.append(row);
+  }
+  if (parts.length > most) { const row = el('tr'), cell = el('td'); cell.append(moreButton(parts.length - most, () => table.replaceWith(partTable(pane, q, bench, most + 1000)))); row.append(cell); table.append(row); }
+  const total = el('tr', 'ti-total'); total.append(el('td', '', t('part_total')), el('td', 'ti-num', number(pane.n)), el('td')); table.append(total);
+  return table;
+};
+const moreButton = (n, act) => { const button = el('button', 'ti-btn', t('show_more', { n: number(n) })); button.type = 'button'; button.addEventListener('click', act); return button; };
 
 const budgetLines = (pane) => {
   const budget = pane.budget;
-  if (!budget) return noLines('no_window');
-  const heads = ['context_window', 'max_new_tokens', 'max_input_tokens', 'policy', 'input_tokens', 'required_tokens']
-    .map((key) => ({ parts: [['ti-key', t('budget_' + key)], ['', ' ' + (typeof budget[key] === 'number' ? number(budget[key]) : String(budget[key] ?? '\u2013'))]] }));
-  const unit = (mark, cls, path, note) => ({ cls, parts: [['ti-key', mark + ' '], ['', path], ['ti-dim', note ? '  ' + note : '']] });
-  return [...heads, { parts: [['', ' ']] },
-    ...budget.kept.map((path) => unit('\u2713 ' + t('kept'), 'ti-kept', path)),
-    ...budget.cut.map((c) => unit('\u2702 ' + t('cut'), 'ti-cut', c.path, t('tokens_lost', { n: number(c.tokens_lost) }))),
-    ...budget.dropped.map((d) => unit('\u2717 ' + t('dropped'), 'ti-dropped', d.path, t('dropped_note', { n: number(d.tokens), reason: d.reason })))];
+  if (!budget) return [el('p', 'ti-note', t('no_window'))];
+  const fact = (key) => { const line = el('p'); line.append(el('span', 'ti-key', t('budget_' + key)), ' ' + (typeof budget[key] === 'number' ? number(budget[key]) : String(budget[key] ?? '\u2013'))); return line; };
+  const unit = (cls, mark, path, note) => { const line = el('p', cls); line.append(el('span', 'ti-key', mark + ' '), show(path), el('span', 'ti-dim', note ? '  ' + note : '')); return line; };
+  const units = [
+    ...budget.kept.map((path) => ['ti-kept', '\u2713 ' + t('kept'), path, '']),
+    ...budget.cut.map((c) => ['ti-cut', '\u2702 ' + t('cut'), c.path, t('tokens_lost', { n: number(c.tokens_lost) })]),
+    ...budget.dropped.map((d) => ['ti-dropped', '\u2717 ' + t('dropped'), d.path, t('dropped_note', { n: number(d.tokens), reason: d.reason })]),
+  ];
+  const list = el('div', 'ti-units'), add = (from, to) => list.append(...units.slice(from, to).map((row) => unit(...row)));
+  add(0, 500);
+  if (units.length > 500) { const more = moreButton(units.length - 500, () => { more.remove(); add(500); }); list.append(more); }
+  return [...['context_window', 'max_new_tokens', 'max_input_tokens', 'policy', 'input_tokens', 'required_tokens'].map(fact), list];
 };
 
-VIEW_MODELS.budget = { gutter: 12, model: (state, cols) => sideBySide(state, cols, budgetLines, { gutterWidth: 12 }) };
+const drawBudget = (state, host, bench) => {
+  const columns = el('div', 'ti-columns');
+  state.own.panes.forEach((pane, q) => { const column = el('section'); column.append(partTable(pane, q, bench), ...budgetLines(pane)); columns.append(column); });
+  host.replaceChildren(columns);
+};
+
+VIEW_MODELS.budget = { panel: drawBudget };

@@ -9,7 +9,7 @@ const renderedModel = (state, cols) => {
     rowClass: (k) => ['', 'ti-diff', ''][rows.tag[k]],
     paint: (q, k, j, host) => {
       const { lineByte, rowLine } = layout[q], line = rowLine[k] + j, end = line + 1 < rowLine[k + 1] ? lineByte[line + 1] : rows.span(q, k)[1];
-      paintText(panes[q], q, lineByte[line], end, host);
+      paintText(panes[q], q, lineByte[line], end, host, state.colour === 'trained');
     },
     place: (q, i) => {
       const k = rows.ofToken(q, i), { lineByte, rowLine } = layout[q], count = rowLine[k + 1] - rowLine[k];
@@ -36,11 +36,17 @@ const layoutText = (pane, rows, q, cols) => {
   rowLine[rows.n] = lineByte.length;
   return { lineByte: Uint32Array.from(lineByte), rowLine };
 };
-const paintText = (pane, q, from, to, host) => {
-  for (let at = from, s = pane.segmentAt(from); at < to; s++) {
-    const end = s + 1 < pane.numSegments ? Math.min(to, pane.segments.start[s + 1]) : to;
-    if (end <= at) continue;
-    const origin = s < 0 ? null : pane.originOf(s), node = el('span', 'ti-seg ' + originClass(origin), show(pane.text(at, end)).replaceAll('\u00b7', ' '));
+// One span for each stretch of one segment in one token, so that a token is lit exactly; never cut inside a character.
+const paintText = (pane, q, from, to, host, trained) => {
+  for (let at = from, s = pane.segmentAt(from), i = Math.max(0, pane.tokenAt(from)); at < to;) {
+    while (s + 1 < pane.numSegments && pane.segments.start[s + 1] <= at) s++;
+    while (i + 1 < pane.n && pane.end[i] <= at) i++;
+    const last = pane.n ? pane.groupEnd(i) - 1 : -1;
+    let end = s + 1 < pane.numSegments ? Math.min(to, pane.segments.start[s + 1]) : to;
+    if (last >= 0 && pane.end[last] > at) end = Math.min(end, pane.start[i] > at ? pane.start[i] : pane.end[last]);
+    while (end < to && (pane.bytes[end] & 0xc0) === 0x80) end++;
+    const origin = s < 0 ? null : pane.originOf(s), learned = trained && pane.n && pane.start[i] <= at && pane.has(i, 'assistant');
+    const node = el('span', 'ti-seg ' + (trained ? trainedClass(learned) : originClass(origin)), show(pane.text(at, end)).replaceAll('\u00b7', ' '));
     node.dataset.q = q; node.dataset.b = at; node.dataset.e = end;
     if (origin) node.title = originText(origin);
     host.appendChild(node);

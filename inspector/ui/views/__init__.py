@@ -5,7 +5,7 @@ A view is a pure function of an Inspection; it makes no HTML.
 
 from __future__ import annotations
 
-from inspector.ui.views import budget, logits, record, rendered, template, tensors, tokens
+from inspector.ui.views import budget, control, logits, record, rendered, template, tensors, tokens
 from inspector.ui.views import bytes as bytes_view
 from inspector.ui.views.base import View
 
@@ -13,6 +13,7 @@ VIEWS: tuple[View, ...] = (
     tokens.VIEW,
     bytes_view.VIEW,
     rendered.VIEW,
+    control.VIEW,
     budget.VIEW,
     tensors.VIEW,
     logits.VIEW,
