@@ -271,9 +271,9 @@ def _flattened(parts: Iterable[Any]) -> tuple[list[str], list[int]]:
             if type(text) is tuple:
                 texts += text
                 lines += (line,) * len(text)
-                continue
-            texts.append(text)
-            lines.append(line)
+            elif text:
+                texts.append(text)
+                lines.append(line)
         elif part:
             texts.append(part)
             lines.append(0)
