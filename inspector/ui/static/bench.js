@@ -13,7 +13,7 @@ class Bench {
     strings = config.strings;
     language = (navigator.language || '').startsWith('zh') ? 'zh' : 'en';
     const empty = () => new Pane(config.empty);
-    this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''], control: null, safeOn: false };
+    this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''], control: null, safeOn: false, shift: [0, 0] };
     this.state.rows = unaligned(this.state.panes, [null, null]);
     this.state.own = { panes: this.state.panes, rows: this.state.rows };
     this.cuts = [null, null];
@@ -316,8 +316,9 @@ class Bench {
   choose(pick, reveal, focus) {
     this.pick = pick;
     this.resolve(focus);
+    this.mark();
     if (reveal && this.link) this.reveal();
-    this.mark(); this.drawCard(); this.say();
+    this.drawCard(); this.say();
   }
   resolve(focus) {
     this.link = this.pick ? linkOf(this.state, this.pick) : null;
@@ -350,17 +351,29 @@ class Bench {
   // Bring the selection into sight in every grid that is drawn, and in the editors.
   reveal() {
     for (const [grid, view] of this.spots()) {
+      if (view === 'template') this.face(grid);
       const at = this.placeIn(grid, view);
       if (at !== null) grid.reveal(at);
     }
     for (const editor of this.editors) if (document.activeElement !== editor.area) editor.reveal();
+  }
+  // Let the first linked lines of both templates stand side by side; the line that was pointed at stays where it is.
+  face(grid) {
+    const lines = this.link.panes.map((part) => Math.min(...part.lines)), q = this.link.q === 1 ? 1 : 0, apart = lines[0] - lines[1];
+    if (!lines.every(Number.isFinite)) return;
+    const shift = [Math.max(0, -apart), Math.max(0, apart)], y = () => LINE * grid.lineOf(q, Math.min(grid.model.rows, grid.model.rowOf(q, lines[q])), 0);
+    if (shift[0] === this.state.shift[0] && shift[1] === this.state.shift[1]) return;
+    const before = y();
+    this.state.shift = shift;
+    grid.set(this.modelOf('template', grid), true);
+    grid.view.scrollTop += y() - before;
   }
   placeIn(grid, view) {
     const { model } = grid;
     if (view !== 'template') { if (!model.place || !this.selected) return null; const [q, i] = this.selected, [k, j] = model.place(q, i); return grid.lineOf(q, k, j); }
     for (const q of this.link.q === 1 ? [1, 0] : [0, 1]) {
       const lines = [...this.link.panes[q].lines].sort((x, y) => x - y);
-      if (lines.length) return lines[0] <= model.rows ? grid.lineOf(q, lines[0] - 1, 0) : null;
+      if (lines.length) return model.rowOf(q, lines[0]) < model.rows ? grid.lineOf(q, model.rowOf(q, lines[0]), 0) : null;
     }
     return null;
   }
@@ -373,12 +386,12 @@ class Bench {
       if (!link) continue;
       for (const [grid, view] of this.spots()) link.panes.forEach((part, q) => this.markPart(grid, view, q, part, link.q === null || link.q === q ? own : linked, put));
     }
-    const layers = [];
-    if (this.link) layers.push([this.link.fields, 'ti-on']);
-    if (this.hoverLink) layers.push([this.hoverLink.fields, 'ti-hv']);
-    if (layers.length || this.lit) this.lit = this.editors.map((editor) => editor.light(layers, Boolean(this.hoverLink))).some(Boolean);
+    this.lightEditors({ 'ti-on': this.link ? this.link.fields : [], 'ti-hv': this.hoverLink ? this.hoverLink.fields : [] });
     const grid = this.$('.ti-grid');
     if (this.selected) grid.setAttribute('aria-activedescendant', FLOW.uid + '-' + this.selected[0] + '-' + this.selected[1]); else grid.removeAttribute('aria-activedescendant');
+  }
+  lightEditors(layers) {
+    if (this.lit || Object.values(layers).some((fields) => fields.length)) this.lit = this.editors.map((editor) => editor.light(layers)).some(Boolean);
   }
   markPart(grid, view, q, part, cls, put) {
     if (view === 'template') { this.markLines(grid, q, part.lines, cls, put); return; }
@@ -393,7 +406,7 @@ class Bench {
   markLines(grid, q, lines, cls, put) {
     if (!lines.size) return;
     for (const [v, node] of grid.live) {
-      if (!lines.has(lastAtMost(grid.top, v, grid.model.rows) + 1)) continue;
+      if (!lines.has(grid.model.lineAt(q, lastAtMost(grid.top, v, grid.model.rows)))) continue;
       const column = node.querySelector('.ti-col' + q);
       if (column) put(column, cls);
     }
@@ -571,7 +584,7 @@ class Bench {
     const card = this.$('.ti-card'), link = this.link || this.hoverLink, cells = [];
     card.replaceChildren();
     const own = link && (this.link ? this.selected : this.firstToken(link));
-    if (!own) { card.append(el('p', 'ti-dim', t(link ? 'nothing_linked' : 'card_hint'))); return; }
+    if (!own) { if (link || !VIEW_MODELS[this.view].panel) card.append(el('p', 'ti-dim', t(link ? 'nothing_linked' : 'card_hint'))); return; }
     const [q, i] = own, alone = this.pick && this.pick.kind !== 'tokens' ? link.panes[q].tokens : [[i, i + 1]], there = link.panes[1 - q].tokens;
     cells[q] = this.tokenCard(q, i, alone);
     cells[1 - q] = there.length ? this.tokenCard(1 - q, there[0][0], there) : this.noCard(1 - q);
@@ -650,7 +663,7 @@ class Bench {
     const column = target.closest('.ti-col:not(.ti-void)');
     if (!column) return null;
     const q = column.classList.contains('ti-col1') ? 1 : 0, grid = column.closest('.ti-second') ? this.second : this.grid, v = +column.parentNode.getAttribute('aria-rowindex') - 1;
-    return [q, lastAtMost(grid.top, v, grid.model.rows) + 1];
+    return [q, grid.model.lineAt(q, lastAtMost(grid.top, v, grid.model.rows))];
   }
   pickOf(target, view) {
     if (view === 'template') { const line = this.lineOf(target); return line && { kind: 'line', q: line[0], line: line[1] }; }

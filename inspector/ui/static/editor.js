@@ -1,11 +1,15 @@
 // One of the four JSON editors: a mirror behind the textarea shows which of its text is linked, and the caret is read
-// as a place in the request. Long texts are not mirrored on every hover: their layout would cost more than it tells.
+// as a place in the request. The mirror holds the text once; what is lit are highlight ranges, so that lighting costs no
+// layout. Very long texts are not mirrored: laying them out a second time would cost more than it tells.
 
-const MOST_HOVERED = 60000, MOST_MIRRORED = 400000, MOST_MARKS = 2000;
+const MOST_MIRRORED = 150000, MOST_MARKS = 2000;
+const LIT = ['ti-on', 'ti-hv'];
+const highlights = window.CSS && CSS.highlights && window.Highlight ? Object.fromEntries(LIT.map((name) => [name, new Highlight()])) : null;
+if (highlights) for (const name of LIT) CSS.highlights.set(name, highlights[name]);
 
 class Editor {
   constructor(name, area) {
-    this.name = name; this.area = area;
+    this.name = name; this.area = area; this.ranges = [];
     const wrap = el('div', 'ti-edit');
     this.mirror = el('div', 'ti-mirror');
     this.mirror.setAttribute('aria-hidden', 'true');
@@ -32,19 +36,25 @@ class Editor {
     return merged(found);
   }
 
-  // layers: [[fields, class]], the first wins where they overlap.
-  light(layers, hovering) {
-    const text = this.area.value, marks = [];
-    if (text.length <= (hovering ? MOST_HOVERED : MOST_MIRRORED))
-      for (const [fields, cls] of layers) for (const [a, b] of this.places(fields)) if (!marks.some(([x, y]) => a < y && b > x)) marks.push([a, b, cls]);
-    marks.sort((x, y) => x[0] - y[0]);
-    this.first = marks.find((mark) => mark[2] === 'ti-on') || marks[0] || null;
-    this.mirror.replaceChildren();
-    let at = 0;
-    for (const [a, b, cls] of marks) { this.mirror.append(text.slice(at, a), el('mark', cls, text.slice(a, b))); at = b; }
-    if (marks.length) { this.mirror.append(text.slice(at), '\u200b'); this.follow(); }
-    return marks.length > 0;
+  // layers: {class: fields}. Gives whether anything is lit.
+  light(layers) {
+    const text = this.area.value;
+    this.forget();
+    if (!highlights || text.length > MOST_MIRRORED) return false;
+    for (const [name, fields] of Object.entries(layers)) this.put(name, this.places(fields));
+    return this.ranges.length > 0;
   }
+  put(name, places) {
+    if (!places.length || !highlights) return;
+    if (this.mirrored !== this.area.value || !this.mirror.firstChild) { this.mirrored = this.area.value; this.mirror.textContent = this.mirrored + '\u200b'; this.follow(); }
+    for (const [from, to] of places) {
+      const range = new Range();
+      range.setStart(this.mirror.firstChild, from); range.setEnd(this.mirror.firstChild, to);
+      highlights[name].add(range);
+      this.ranges.push([name, range]);
+    }
+  }
+  forget() { for (const [name, range] of this.ranges) highlights[name].delete(range); this.ranges = []; }
   follow() {
     if (!this.mirror.firstChild) return;
     this.mirror.style.width = this.area.clientWidth + 2 + 'px';
@@ -53,17 +63,19 @@ class Editor {
   }
   // Scroll the first lit text into sight.
   reveal() {
-    const mark = this.mirror.querySelector('mark'), { area } = this;
-    if (!mark) return;
-    const top = mark.offsetTop;
+    const { area, mirror } = this, first = this.ranges.find(([name]) => name === 'ti-on');
+    if (!first) return;
+    const top = first[1].getBoundingClientRect().top - mirror.getBoundingClientRect().top + mirror.scrollTop;
     if (top < area.scrollTop + 4 || top + 22 > area.scrollTop + area.clientHeight) area.scrollTop = Math.max(0, top - area.clientHeight / 3);
     this.follow();
   }
-  // Put the caret's selection on a place and scroll to it.
+  // Put the caret's selection on a place; the browser scrolls there when the caret is set before the range is.
   go([from, to]) {
-    this.area.focus();
-    this.area.setSelectionRange(from, to);
-    this.mirror.replaceChildren(this.area.value.slice(0, from), el('mark', 'ti-on', this.area.value.slice(from, to)), this.area.value.slice(to), '\u200b');
-    this.follow(); this.reveal();
+    const { area } = this;
+    area.blur();
+    area.setSelectionRange(from, from);
+    area.focus();
+    area.setSelectionRange(from, to);
+    this.reveal();
   }
 }

@@ -3,7 +3,7 @@
 const MOST_PARTS = 200;  // rows shown at first
 
 const partName = (key) => (/^[a-z_]+$/.test(key) ? t('part_' + key) : key);
-const partClass = (key) => 'o-' + ({ generation_prompt: 'prompt', inserted: 'special', messages: 'message', tools: 'tool', documents: 'document' }[splitPath(key)[0]] || key);
+const partClass = (key) => (/^messages\[\d*[13579]\]$/.test(key) ? 'ti-odd ' : '') + 'o-' + ({ generation_prompt: 'prompt', inserted: 'special', messages: 'message', tools: 'tool', documents: 'document' }[splitPath(key)[0]] || key);
 
 // One bar: a part as wide as its share of the tokens. Hovering lights the part's tokens; the table says it in words.
 const partBar = (pane, q, bench) => {

@@ -56,10 +56,10 @@ const verdictTable = (data, q, bench) => {
   if (!rows.length) { box.append(el('p', 'ti-dim', t(bench.state.onlyForged ? 'none_from_content' : 'no_control'))); return box; }
   const node = table('', ['#', t('verdict'), t('piece'), t('origin')]);
   const add = (from, to) => { for (const [index, id, piece, special, verdict, path, line] of rows.slice(from, to)) {
-    const sign = el('span', verdict === 'control' ? '' : 'ti-hot', VERDICT_MARK[verdict] + ' ' + t('verdict_' + verdict));
+    const sign = el('span', verdict === 'control' ? 'ti-at' : 'ti-hot ti-at', VERDICT_MARK[verdict] + ' ' + t('verdict_' + verdict));
     const name = el('span', 'ti-tok ' + (special ? 'f-special' : 'k0 f-added'), show(piece)), kind = el('span', 'ti-dim', ' ' + id + ' ' + t(special ? 'flag_special' : 'added_only')), both = el('span');
     both.append(name, kind);
-    node.append(hovering(rowOf([button('ti-link', String(index), () => bench.go(q, index, index + 1)), sign, both, originButton(bench, q, index, path, line)], verdict === 'control' ? '' : 'ti-forged'), bench, q, index, index + 1));
+    node.append(hovering(rowOf([button('ti-link ti-at', String(index), () => bench.go(q, index, index + 1)), sign, both, originButton(bench, q, index, path, line)], verdict === 'control' ? '' : 'ti-forged'), bench, q, index, index + 1));
   } };
   add(0, MOST_ROWS);
   box.append(wide(node));
@@ -73,7 +73,7 @@ const lookAlikes = (data, q, bench) => {
   if (!data.look_alikes.length) return null;
   const node = table('', ['#', t('text'), t('origin')]);
   for (const row of data.look_alikes.slice(0, MOST_ROWS))
-    node.append(hovering(rowOf([button('ti-link', row.first === row.last ? String(row.first) : row.first + '\u2013' + row.last, () => bench.go(q, row.first, row.last + 1)), el('span', 'ti-tok k1 f-look_alike', show(row.text.slice(0, 200))), originButton(bench, q, row.first, row.path, row.line)]), bench, q, row.first, row.last + 1));
+    node.append(hovering(rowOf([button('ti-link ti-at', row.first === row.last ? String(row.first) : row.first + '\u2013' + row.last, () => bench.go(q, row.first, row.last + 1)), el('span', 'ti-tok k1 f-look_alike', show(row.text.slice(0, 200))), originButton(bench, q, row.first, row.path, row.line)]), bench, q, row.first, row.last + 1));
   box.append(wide(node));
   return box;
 };
@@ -107,7 +107,7 @@ const defenceTable = (data) => {
   for (const row of data.defences) {
     const bad = row.error || row.misses.length, cells = row.error
       ? ['\u2013', '\u2013', '\u2013', '\u2013', el('span', 'ti-dim', row.error)]
-      : [String(row.forged), String(row.lost), row.text_kept ? '\u2713 ' + t('kept') : '\u2717 ' + t('changed_text'), number(row.tokens) + ' (' + signed(row.extra) + ')', row.misses.length ? el('span', 'ti-hot', row.misses.join('; ')) : el('span', '', '\u2713 ' + t('misses_nothing'))];
+      : [String(row.forged), String(row.lost), el('span', 'ti-at', row.text_kept ? '\u2713 ' + t('kept') : '\u2717 ' + t('changed_text')), number(row.tokens) + ' (' + signed(row.extra) + ')', row.misses.length ? el('span', 'ti-hot', row.misses.join('; ')) : el('span', '', '\u2713 ' + t('misses_nothing'))];
     node.append(rowOf([el('code', '', row.name), ...cells], bad ? '' : 'ti-good'));
   }
   box.append(wide(node));
