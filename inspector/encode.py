@@ -199,8 +199,11 @@ def token_rows(encoding: Encoding) -> list[dict[str, Any]]:
 def encode(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
     """Encode `rendered` as `apply_chat_template(tokenize=True)` does, with flags, origins and the safe ids.
 
+    A request that the tokenizer encoded itself (`rendered.kind` is "token_segments") brings its ids along.
     Errors: TokenizerInvalid from the tokenizer.
     """
+    if rendered.kind == "token_segments":
+        return _from_segments(rendered, tokenizer)
     content = _content_ranges(rendered).tolist() if tokenizer.control_needs_template else ()
     return _describe(rendered, tokenizer, tokenizer.encode(rendered.text, content=content))
 
@@ -233,6 +236,34 @@ def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Enc
         assistant_mask_from=rendered.assistant_from,
         safe=_safe(rendered, raw, flags, tokenizer),
         uncovered=_uncovered(rendered, raw),
+    )
+
+
+def _from_segments(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
+    """Lay out the ids of token segments. There is no text, so every span is empty and none is "inserted"."""
+    rows = rendered.segments.ids or ()
+    ids = np.array([token_id for row in rows for token_id in row], np.int64)
+    segment = np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows])
+    nowhere = np.zeros(len(ids), np.int64)
+    mask = np.zeros(len(ids), np.uint8)
+    for first, last in rendered.assistant_spans:  # of token segments: token indices
+        mask[first:last] = 1
+    flags = _id_flags(tokenizer, ids)
+    written = _IS_CONTENT[rendered.segments.kind][segment] & ((flags & CONTROL) != 0)
+    flags = flags | np.where(written, np.uint32(TokenFlag.FROM_CONTENT), np.uint32(0))
+    flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
+    return Encoding(
+        rendered=rendered,
+        tokenizer=tokenizer,
+        input_ids=ids,
+        start=nowhere,
+        end=nowhere,
+        flags=flags,
+        segment=segment,
+        assistant_mask=mask,
+        assistant_mask_from=rendered.assistant_from,
+        safe=RawEncoding(ids, nowhere, nowhere),
+        uncovered=(),
     )
 
 

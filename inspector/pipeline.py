@@ -220,10 +220,13 @@ def _run_stages(job: Job, building: _Building) -> None:
     with building.stage("tokenizer"):
         tokenizer = load_tokenizer(job.tokenizer)
         building.set(tokenizer=tokenizer)
-    template = job.template or own_template(tokenizer, options.name, has_tools=bool(request.tools))
+    template = job.template
+    if template is None and not renders_itself(tokenizer, options.name):
+        template = own_template(tokenizer, options.name, has_tools=bool(request.tools))
     building.set(template=template)
     with building.stage("messages"):
-        conversation = canonicalize(request, options.profile, arguments=options.arguments, template_text=template.text)
+        template_text = template.text if template else None
+        conversation = canonicalize(request, options.profile, arguments=options.arguments, template_text=template_text)
         building.set(conversation=conversation)
     assemble = functools.partial(_assemble, template=template, tokenizer=tokenizer, building=building)
     if budget is None:
@@ -243,21 +246,31 @@ def _budget(options: Options) -> Budget | None:
     return make_budget(options.context_window, options.max_new_tokens, options.policy)
 
 
-def _assemble(conversation: Conversation, *, template: Template, tokenizer: Tokenizer, building: _Building) -> Encoding:
+def _assemble(
+    conversation: Conversation, *, template: Template | None, tokenizer: Tokenizer, building: _Building
+) -> Encoding:
     options = building.options
     with building.stage("render"):
-        rendered = render(
-            conversation,
-            template,
-            special_tokens=tokenizer.special_tokens,
-            clock=building.clock.replace(tzinfo=None),
-            add_generation_prompt=options.add_generation_prompt,
-            continue_final_message=options.continue_final_message,
-            engine=options.engine,
-        )
+        how: dict[str, Any] = {
+            "add_generation_prompt": options.add_generation_prompt,
+            "continue_final_message": options.continue_final_message,
+        }
+        if template is None:
+            rendered = tokenizer.render_request(conversation, **how)  # type: ignore[attr-defined]
+        else:
+            special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
+            rendered = render(
+                conversation, template, special_tokens=special, clock=clock, engine=options.engine, **how
+            )
     building.set(rendered=rendered)
     with building.stage("encode"):
         return encode(rendered, tokenizer)
+
+
+def renders_itself(tokenizer: Tokenizer, name: str | None = None) -> bool:
+    """Say whether the tokenizer encodes requests itself (a family with `render_request`), so that no template is
+    needed; a named template is still looked for."""
+    return name is None and hasattr(tokenizer, "render_request")
 
 
 def own_template(tokenizer: Tokenizer, name: str | None, *, has_tools: bool) -> Template:
@@ -388,7 +401,7 @@ def _rendered_dict(rendered: Rendered | None) -> dict[str, Any] | None:
         return None
     return {
         "kind": rendered.kind,
-        "text": rendered.text,
+        "text": None if rendered.kind == "token_segments" else rendered.text,
         "sha256": rendered.sha256,
         "template_id": rendered.template_id,
         "template_digest": rendered.template_digest,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
+from collections.abc import Iterable
 
 from inspector.tokenizers.base import AddedToken, ArtifactFile, RawEncoding, Tokenizer, TokenizerArtifact
 
@@ -12,10 +14,38 @@ FAMILIES = {
     "fast": "inspector.tokenizers.fast",
     "gguf": "inspector.tokenizers.gguf",
     "tiktoken": "inspector.tokenizers.tiktoken_ranks",
+    "mistral": "inspector.tokenizers.mistral",
+    "sentencepiece": "inspector.tokenizers.sentencepieces",
+    "trie": "inspector.tokenizers.trie",
     "fixture": "inspector.tokenizers.fixture",
     "bytes": "inspector.tokenizers.utf8_bytes",
 }
 _KEPT = 8
+
+
+def family_of(names: Iterable[str]) -> str | None:
+    """Tell the family of a tokenizer's files by their names, or None; the first that fits of those that one may have.
+
+    A Mistral vocabulary is told by the version in its name (`tokenizer.model.v3`, `tekken.json`), as mistral-common
+    tells it. Plain `.tiktoken` ranks need a pattern beside them, so they have no family by name.
+
+    >>> family_of(["tokenizer.model", "tokenizer.json"]), family_of(["tokenizer.model.v3"]), family_of(["tekken.json"])
+    ('fast', 'mistral', 'mistral')
+    """
+    found = list(names)
+    for family, fits in _BY_NAME:
+        if any(fits.fullmatch(name) for name in found):
+            return family
+    return None
+
+
+_BY_NAME = (
+    ("fast", re.compile(r"tokenizer\.json")),
+    ("mistral", re.compile(r".*tekken.*\.json|.*\.model\.v\d+(m\d+)?")),
+    ("sentencepiece", re.compile(r".*\.model")),
+    ("trie", re.compile(r"rwkv_vocab.*\.txt")),
+    ("gguf", re.compile(r".*\.gguf")),
+)
 
 
 def load_tokenizer(artifact: TokenizerArtifact) -> Tokenizer:
@@ -50,4 +80,13 @@ def _load(key: _Key) -> Tokenizer:
     return module.load(key.artifact)
 
 
-__all__ = ["FAMILIES", "AddedToken", "ArtifactFile", "RawEncoding", "Tokenizer", "TokenizerArtifact", "load_tokenizer"]
+__all__ = [
+    "FAMILIES",
+    "AddedToken",
+    "ArtifactFile",
+    "RawEncoding",
+    "Tokenizer",
+    "TokenizerArtifact",
+    "family_of",
+    "load_tokenizer",
+]
