@@ -260,7 +260,7 @@ def _split_special_tokens(inspection: Inspection, encoding: Encoding) -> Sequenc
 
 def _sanitize_control_tokens(inspection: Inspection, encoding: Encoding) -> Sequence[int]:
     """`apply_chat_template(..., sanitize_control_tokens=True)`."""
-    from inspector.engines.jinja2_engine import _fixed_clock as fixed_clock
+    from inspector.engines.jinja2_engine import fixed_clock
     from inspector.provenance import plain
 
     conversation, template = inspection.conversation, inspection.template

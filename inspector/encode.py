@@ -311,7 +311,7 @@ def _segment_rows(rendered: Rendered, raw: RawEncoding) -> np.ndarray:
     return np.where(raw.start < raw.end, rows, NO_SEGMENT).astype(np.int32)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _id_flag_table(tokenizer: Tokenizer) -> np.ndarray:
     """Flags of every id, uint32[size]."""
     table = np.zeros(max(tokenizer.size, 1), dtype=np.uint32)
@@ -393,12 +393,12 @@ def _any_of(literals: set[str]) -> str:
     return "|".join([_SHAPE.pattern, *map(re.escape, sorted(literals, key=lambda text: (-len(text), text)))])
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _byte_pattern(tokenizer: Tokenizer) -> re.Pattern[bytes]:
     return re.compile(_any_of(_literals(tokenizer)).encode())
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _folded_pattern(tokenizer: Tokenizer) -> re.Pattern[str]:
     return re.compile(_any_of({unicodedata.normalize("NFKC", text) for text in _literals(tokenizer)}))
 

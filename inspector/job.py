@@ -90,13 +90,13 @@ def make_options(**options: Any) -> Options:
     if unknown:
         raise TypeError(f"no option named {', '.join(unknown)}; the options are {', '.join(sorted(known))}")
     if isinstance(options.get("clock"), str):
-        options["clock"] = parserun_clock(options["clock"])
+        options["clock"] = parse_clock(options["clock"])
     if options.get("continue_final_message"):
         options["add_generation_prompt"] = False  # the library refuses both; continuing is the more specific wish
     return Options(**options)
 
 
-def parserun_clock(text: str) -> datetime:
+def parse_clock(text: str) -> datetime:
     """Read an ISO 8601 time; without an offset it is taken as it stands.
 
     Errors: OptionInvalid.
@@ -198,4 +198,5 @@ def check_pairing(model: ModelArtifact, tokenizer: Tokenizer | TokenizerArtifact
 
 
 def run_clock(options: Options) -> datetime:
+    """Give the time that templates see: the one given, else now with the machine's offset."""
     return options.clock or datetime.now().astimezone()

@@ -259,9 +259,7 @@ def _assemble(
             rendered = tokenizer.render_request(conversation, **how)  # type: ignore[attr-defined]
         else:
             special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
-            rendered = render(
-                conversation, template, special_tokens=special, clock=clock, engine=options.engine, **how
-            )
+            rendered = render(conversation, template, special_tokens=special, clock=clock, engine=options.engine, **how)
     building.set(rendered=rendered)
     with building.stage("encode"):
         return encode(rendered, tokenizer)

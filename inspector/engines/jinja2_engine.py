@@ -68,7 +68,7 @@ _library: Any = chat_template_utils  # its `datetime` is replaced, and its priva
 
 
 @contextmanager
-def _fixed_clock(clock: datetime) -> Iterator[None]:
+def fixed_clock(clock: datetime) -> Iterator[None]:
     """Let transformers' strftime_now read this clock.
 
     It calls `datetime.now()` through its module's global, so that is what is replaced, for one thread at a time.
@@ -88,7 +88,7 @@ def reference(call: TemplateCall) -> str:
 
     Errors: whatever the template or transformers raises, unchanged.
     """
-    with _fixed_clock(call.clock):
+    with fixed_clock(call.clock):
         rendered, _ = _library.render_jinja_template(
             conversations=[call.messages],
             tools=call.tools,
