@@ -220,6 +220,25 @@ class FastTokenizer:
         """Join the bytes of the ids."""
         return self._bytes.join([i for i in ids if 0 <= i < len(self._bytes.pieces)])
 
+    def parts(self, first: bool = True) -> tuple[Any, Any]:
+        """Give the library's normalizer and pre-tokenizer for a stretch that begins a text, or one inside it."""
+        if first or not self._shape.first_only:
+            return self._backend.normalizer, self._backend.pre_tokenizer
+        return _unprefixed(self._backend)
+
+    def model_tokens(self, piece: str) -> list[tuple[int, str]]:
+        """Give ids and spellings that the model makes of one pre-tokenized piece."""
+        made = guarded(lambda: self._backend.model.tokenize(piece), "the piece cannot be encoded")
+        return [(token.id, token.value) for token in made]
+
+    def model_json(self) -> bytes:
+        """Give the model (vocabulary, merges, switches) as JSON."""
+        return self._backend.model.__getstate__()
+
+    def decoder_steps(self) -> list[dict[str, Any]]:
+        """Give the steps of the decoder of tokenizer.json."""
+        return flatten(state_of(self._backend.decoder))
+
     @functools.cached_property
     def library_tokenizer(self) -> Any:
         """transformers' own fast tokenizer over a copy of the same backend, for comparison with what it does."""
