@@ -261,7 +261,9 @@ def _kind_of(error: Exception, call: TemplateCall) -> tuple[ErrorKind, str]:
         return ErrorKind.TemplateRaised, "change the messages, tools or arguments as the template's own message asks"
     if jinja2_engine.needs_loader(error, call.text):
         return ErrorKind.TemplateUnsupported, "paste the other template's text in place of include, import or extends"
-    return ErrorKind.TemplateRuntime, "give the field that the template reads, or correct the template at that line"
+    if jinja2_engine.is_undefined(error):
+        return ErrorKind.TemplateRuntime, "give the field that the template reads, or correct the template at that line"
+    return ErrorKind.TemplateRuntime, "correct the template at that line, or the value that it works on there"
 
 
 def _library_error(error: Exception, call: TemplateCall) -> InspectorError:

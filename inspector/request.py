@@ -382,7 +382,8 @@ def _build(
 
 def _check_messages(value: dict[str, Any], limits: RequestLimits) -> None:
     if "messages" not in value:
-        raise _missing("messages", "an array of messages")
+        lone = "role" in value  # a message without its brackets
+        raise _missing("messages", "an array of messages", "put the message in [ ]" if lone else "add messages")
     messages = value["messages"]
     _require(messages, "messages", _ARRAY)
     if len(messages) > limits.max_messages:
@@ -405,13 +406,13 @@ def _check_messages(value: dict[str, Any], limits: RequestLimits) -> None:
         _check_message(message, f"messages[{index}]")
 
 
-def _missing(path: str, wanted: str) -> InspectorError:
+def _missing(path: str, wanted: str, remedy: str = "") -> InspectorError:
     return InspectorError(
         ErrorKind.InputInvalid,
         f"{path} is missing; it must be {wanted}",
         stage="request",
         where={"path": path},
-        remedy=f"add {path}",
+        remedy=remedy or f"add {path}",
     )
 
 

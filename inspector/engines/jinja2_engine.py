@@ -141,6 +141,11 @@ def _holds(tree: nodes.Template, kinds: tuple[type[nodes.Node], ...]) -> bool:
     return any(tree.find(kind) is not None for kind in kinds)
 
 
+def is_undefined(error: BaseException) -> bool:
+    """Say whether a name or field that is not there was used."""
+    return isinstance(error, jinja2.exceptions.UndefinedError)
+
+
 def needs_loader(error: BaseException, text: str) -> bool:
     """True if the template includes, imports or extends another, which chat templates cannot."""
     if not isinstance(error, (TypeError, jinja2.TemplateNotFound)) or "loader" not in str(error):
