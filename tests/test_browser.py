@@ -3,167 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from page import ANSWER_MS, HOSTILE, NARROW, WIDE, messages, shot
 
 pytestmark = pytest.mark.browser
-
-ROOT = Path(__file__).parent.parent
-SHOTS = ROOT / "test-artifacts"
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-ANSWER_MS = 60_000  # the first answer loads a tokenizer
-HOSTILE = (
-    "<img src=x onerror=\"window.pwned='img'\">",
-    "</script><script>window.pwned='script'</script>",
-    "${window.pwned='dollar'}",
-    "`${(() => { window.pwned = 'tick' })()}`",
-    "{{constructor.constructor('window.pwned=1')()}}",
-    "\"><svg onload=window.pwned='svg'>",
-)
-
-
-def unavailable(why: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(why)
-    pytest.skip(why)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    sync_api = (
-        pytest.importorskip("playwright.sync_api")
-        if os.environ.get("CI") != "true"
-        else __import__("playwright.sync_api").sync_api
-    )
-    installed = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
-    with sync_api.sync_playwright() as playwright:
-        try:
-            found = playwright.chromium.launch(executable_path=installed, args=["--no-sandbox"])
-        except sync_api.Error as error:
-            unavailable(f"no Chromium can be started ({str(error).splitlines()[0]}): run make test, which installs one")
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="session")
-def address() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port)}
-    environment.pop("GRADIO_SERVER_NAME", None)
-    app = subprocess.Popen(
-        [sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    url = f"http://127.0.0.1:{port}/"
-    try:
-        wait_for(url, app)
-        yield url
-    finally:
-        app.terminate()
-        app.wait(20)
-
-
-def wait_for(url: str, app: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if app.poll() is not None:
-            pytest.fail(f"app.py ended with {app.returncode}: {app.stdout.read().decode() if app.stdout else ''}")
-        try:
-            urllib.request.urlopen(url, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail("app.py did not answer within 60 s")
-
-
-class Inspector:
-    """The page as a person uses it, with what it must not do recorded."""
-
-    def __init__(self, browser: Any, address: str, **context: Any) -> None:
-        self.outside: list[str] = []
-        self.faults: list[str] = []
-        self.context = browser.new_context(**{"viewport": WIDE, "locale": "en-US", **context})
-        self.page = self.context.new_page()
-        self.page.route("**/*", self._only(address))
-        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
-        self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
-        self.page.goto(address)
-        self.settle()
-
-    def _only(self, address: str) -> Any:
-        def handle(route: Any) -> None:
-            url = route.request.url
-            if url.startswith((address, "data:", "blob:")):
-                route.continue_()
-            else:
-                self.outside.append(url)
-                route.abort()
-
-        return handle
-
-    def settle(self) -> None:
-        """Wait until the last input has been answered."""
-        self.page.wait_for_function("() => { const b = document.querySelector('#bench .ti'); return b && b.dataset.ready === '1' && !b.parentNode.bench.inFlight && !b.parentNode.bench.dirty; }", timeout=ANSWER_MS)  # fmt: skip
-
-    def type_in(self, name: str, text: str) -> None:
-        self.page.fill(f'[data-in="{name}"]', text)
-        self.settle()
-
-    def choose(self, name: str, value: str) -> None:
-        self.page.select_option(f'[data-in="{name}"]', value)
-        self.settle()
-
-    def paste_template(self, pane: int, text: str) -> None:
-        self.page.locator(".ti-paste").nth(pane).evaluate("node => { node.open = true; }")
-        self.type_in(f"template_text{pane}", text)
-
-    def open(self, view: str) -> None:
-        self.page.click(f'[data-view="{view}"]')
-
-    def pane(self, number: int) -> dict[str, Any]:
-        """What the page holds of a pane: ids and text."""
-        return self.page.evaluate("q => { const p = document.querySelector('#bench .ti').parentNode.bench.state.panes[q]; return {ids: Array.from(p.ids), text: p.text(0, p.bytes.length)}; }", number)  # fmt: skip
-
-    def error(self, name: str) -> str:
-        """The error under the field that holds the input `name`; "" if none is shown."""
-        node = self.page.locator(".ti-field", has=self.page.locator(f'[data-in="{name}"]')).locator(".ti-err")
-        return node.inner_text() if node.is_visible() else ""
-
-    def card(self) -> str:
-        return self.page.inner_text(".ti-card")
-
-
-@pytest.fixture
-def open_page(browser: Any, address: str) -> Iterator[Any]:
-    opened: list[Inspector] = []
-
-    def opener(**context: Any) -> Inspector:
-        opened.append(Inspector(browser, address, **context))
-        return opened[-1]
-
-    yield opener
-    for inspector in opened:
-        inspector.context.close()
-        assert inspector.outside == [], "the page asked an outside server"
-        assert inspector.faults == [], "the page's script failed"
-
-
-def messages(*contents: str) -> str:
-    roles = ("user", "assistant")
-    return json.dumps([{"role": roles[k % 2], "content": text} for k, text in enumerate(contents)], ensure_ascii=False)
 
 
 def test_the_first_screen_compares_two_revisions_that_differ(open_page: Any) -> None:
@@ -269,7 +116,7 @@ def test_the_budget_view_says_what_was_kept_and_dropped_and_a_rejection_shows_by
     bench.type_in("messages", messages("a" * 40, "b" * 40, "c"))
     bench.type_in("context_window", "60")
     bench.open("budget")
-    text = bench.page.inner_text(".ti-grid")
+    text = bench.page.inner_text(".ti-panel")
     assert "context window N 60" in text and "dropped" in text and "kept" in text
     bench.type_in("context_window", "3")
     assert bench.error("context_window")
@@ -407,7 +254,7 @@ def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
             bench.page.locator(f'[data-in="tokenizer{pane}"]').select_option(index=options.count() - 1)
             bench.type_in(f"tokenizer_ref{pane}", text)
             bench.choose(f"tokenizer{pane}", "bytes")
-        for view in ("bytes", "rendered", "budget", "tensors", "template", "record", "tokens"):
+        for view in ("bytes", "rendered", "control", "budget", "tensors", "template", "record", "tokens"):
             bench.open(view)
         bench.settle()
         assert bench.page.evaluate("() => window.pwned") is None, text
@@ -494,8 +341,3 @@ def test_the_first_screen_fits_at_both_sizes(open_page: Any, size: dict[str, int
             "A",
             "B",
         ]
-
-
-def shot(name: str) -> str:
-    SHOTS.mkdir(exist_ok=True)
-    return str(SHOTS / f"{name}.png")

@@ -6,6 +6,7 @@ never exceptions: Gradio would hide their text.
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 from collections.abc import Iterable
@@ -20,11 +21,19 @@ from inspector.sandbox import CallCancelled
 PANES = 2
 TOP_K = 20
 _SESSION = re.compile(r"[0-9a-f]{32}")
+_own_machine = False  # until start() knows the address
 _FIELDS = ("messages", "tools", "documents", "arguments")
 
 
-def start() -> None:
-    """Start this process's sandbox, which gets ready in its own process meanwhile."""
+def start(host: str | None = None) -> None:
+    """Start this process's sandbox, which gets ready in its own process meanwhile.
+
+    `host`: the address the page will be bound to. Only a page for oneself, on a loopback address and not on a Space,
+    may name files of this machine.
+    """
+    global _own_machine
+    address = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
+    _own_machine = address in ("127.0.0.1", "localhost", "::1") and "SPACE_ID" not in os.environ
     service.sandbox()
 
 
@@ -93,7 +102,8 @@ def logits(request: Any) -> str:
         session, fields, panes = _checked(request)
         model = str(request.get("model") or DEFAULT_MODEL)
         sides = [_options(pane, None) for pane in panes]
-        found = service.next_tokens(Fields(**fields), sides, model=model, top_k=TOP_K, session=f"page-{session}")
+        found = service.next_tokens(Fields(**fields), sides, model=model, top_k=TOP_K, session=f"page-{session}",
+                                    local_files=_own_machine)  # fmt: skip
         results = [(side["logits"], side["error"]) for side in found["sides"]]
     except InspectorError as error:
         results = [(None, error.to_dict())] * PANES
@@ -106,17 +116,12 @@ def estimate(request: Any) -> str:
 
     try:
         session, fields, _panes = _checked(request)
-        count = service.count(_body(fields), str(request.get("openai_model")), session=f"page-{session}")
+        editors = Fields(fields["messages"], fields["tools"])
+        count = service.count(editors, str(request.get("openai_model")), session=f"page-{session}")
     except InspectorError as error:
         place = None if error.stage == "request" else "openai_model"
         return payload.dumps({"count": None, "error": payload.pane_error(error, None, place)}).decode()
     return payload.dumps({"count": count, "error": None}).decode()
-
-
-def _body(fields: dict[str, str]) -> bytes:
-    """Join the texts of two editors into one request body, unparsed: the child parses it."""
-    tools = fields["tools"].strip() or "[]"
-    return f'{{"messages":{fields["messages"]},"tools":{tools}}}'.encode("utf-8", "surrogatepass")
 
 
 def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Job | None], list[dict[str, Any]]]:
@@ -129,7 +134,7 @@ def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Job | None
     errors: list[dict[str, Any]] = []
     for q, pane in enumerate(panes):
         try:
-            jobs.append(prepare(Fields(**fields), _options(pane, now)))
+            jobs.append(prepare(Fields(**fields), _options(pane, now), local_files=_own_machine))
         except InspectorError as error:
             jobs.append(None)
             errors.append(payload.pane_error(error, q, _source_place(error, pane)))

@@ -106,7 +106,7 @@ class Bench {
   // ---- answers --------------------------------------------------------------------------------------------------
   showAnswer(answer, fresh) {
     this.answer = answer;
-    if (answer.legend) { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; if (fresh) this.drawTools(); }
+    if (answer.legend) { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; }
     this.showErrors(answer.errors);
     if (fresh && answer.panes) {
       this.state.logitsStale = Boolean(this.state.logits);
@@ -115,6 +115,7 @@ class Bench {
       this.state.own = this.tables(answer, this.state.own.panes, this.cuts);
       if (!this.state.safeOn) this.show(this.state.own);
     }
+    if (fresh && answer.legend) this.drawTools();
     const failed = (q) => !answer.panes || !answer.panes[q];
     this.stale([failed(0), failed(1)]);
     this.heads.forEach((head, q) => head.showCounts(this.state.own.panes[q]));
