@@ -356,3 +356,6 @@ class _progress:
     def __exit__(self, *exc: object) -> None:
         if hasattr(self, "bars"):
             self.bars.stop()
+
+
+import inspector.cli_tokenizers  # noqa: E402, F401 - registers its commands on `app`
