@@ -1,7 +1,8 @@
 """Decode ids one at a time, as a stream must: a push gives what is settled, and keeps back what the next id decides.
 
-The truth here is bytes: nothing is replaced by U+FFFD, and no clean-up is applied that the decoder itself does not do; what a library's `decode` would show
-otherwise (clean-up, a lone id, skipped special tokens) is told beside it. Nothing is generated and no text is encoded.
+The truth here is bytes: nothing is replaced by U+FFFD, and nothing is cleaned up that the decoder itself would leave.
+What a library's `decode` would show otherwise (clean-up, a lone id, skipped special tokens) is told beside it. Nothing
+is generated and no text is encoded.
 """
 
 from __future__ import annotations

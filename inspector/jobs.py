@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import sys
+from dataclasses import astuple
 from typing import Any
 
 JOBS: dict[str, str] = {
@@ -25,6 +26,9 @@ JOBS: dict[str, str] = {
     "safe": "inspector.jobs:safe",
     "control": "inspector.jobs:control",
     "record": "inspector.jobs:record",
+    "stages": "inspector.jobs:stages",
+    "stream": "inspector.jobs:stream",
+    "tokenizers": "inspector.jobs:tokenizers",
 }
 
 
@@ -65,14 +69,16 @@ def compare(payload: bytes) -> bytes:
 
 
 def count(payload: bytes) -> bytes:
-    """Estimate OpenAI tokens for a pickled (request bytes, model, TokenizerArtifact)."""
+    """Estimate OpenAI tokens for a pickled (request bytes or Fields, model, TokenizerArtifact)."""
+    from inspector.job import Fields
     from inspector.openai_count import count_openai, plain_encoding
-    from inspector.request import parse_request
+    from inspector.request import parse_fields, parse_request
     from inspector.tokenizers import load_tokenizer
 
-    request, model, artifact = pickle.loads(payload)
+    given, model, artifact = pickle.loads(payload)
+    request = parse_fields(*astuple(given)) if isinstance(given, Fields) else parse_request(given)
     encode = plain_encoding(load_tokenizer(artifact))
-    return _answer(count_openai(parse_request(request), model, lambda _preset: encode).to_dict())
+    return _answer(count_openai(request, model, lambda _preset: encode).to_dict())
 
 
 def pieces(payload: bytes) -> bytes:
@@ -129,6 +135,34 @@ def record(payload: bytes) -> bytes:
     from inspector.ui.views import record as page
 
     return _answer({"records": [page.text(run(job).to_dict()) for job in pickle.loads(payload)]})
+
+
+def stages(payload: bytes) -> bytes:
+    """Trace a pickled (text, TokenizerArtifact) through the four stages; give `stages/1`."""
+    from inspector.stages import trace_stages
+    from inspector.tokenizers import load_tokenizer
+
+    text, artifact = pickle.loads(payload)
+    return _answer(trace_stages(text, load_tokenizer(artifact)).to_dict())
+
+
+def stream(payload: bytes) -> bytes:
+    """Step through a pickled (ids, TokenizerArtifact, skip_special_tokens, stop_strings); give `stream/1`."""
+    from inspector.decode import stream_steps
+    from inspector.tokenizers import load_tokenizer
+
+    ids, artifact, skip, stops = pickle.loads(payload)
+    return _answer(stream_steps(ids, load_tokenizer(artifact), skip_special_tokens=skip, stop_strings=stops).to_dict())
+
+
+def tokenizers(payload: bytes) -> bytes:
+    """Tokenize a pickled (text, TokenizerArtifacts, prices) side by side; give `tokenizers/1` and its CSV."""
+    from inspector.tokenizers import load_tokenizer
+    from inspector.vocabularies import side_by_side
+
+    text, artifacts, prices = pickle.loads(payload)
+    table = side_by_side(text, [load_tokenizer(artifact) for artifact in artifacts], prices=prices)
+    return _answer({**table.to_dict(), "csv": table.to_csv()})
 
 
 def _answer(value: Any) -> bytes:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from inspector import presets
 from inspector.backends import Backend
-from inspector.errors import InspectorError
-from inspector.job import Fields, Job, Options, check_pairing, prepare, run_clock
+from inspector.errors import ErrorKind, InspectorError
+from inspector.job import Fields, Job, Options, check_pairing, check_reference, prepare, run_clock
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
 from inspector.sandbox import Sandbox
@@ -138,7 +139,7 @@ def compare(
     return result
 
 
-def count(request: bytes, openai_model: str, *, session: str = OWN) -> dict[str, Any]:
+def count(request: bytes | Fields, openai_model: str, *, session: str = OWN) -> dict[str, Any]:
     """Estimate the prompt tokens that an OpenAI model bills.
 
     Errors: input errors, UnknownModel, artifact errors.
@@ -151,6 +152,52 @@ def count(request: bytes, openai_model: str, *, session: str = OWN) -> dict[str,
     return _call("count", (request, openai_model, artifact), session)
 
 
+def stages(text: str, tokenizer: str, *, progress: Progress | None = None, session: str = OWN) -> dict[str, Any]:
+    """Trace a text through a tokenizer's four stages in a child; give `stages/1`.
+
+    Errors: artifact errors, InputTooLarge, UnencodableText, TokenizerInvalid.
+    """
+    from inspector.sources import resolve_tokenizer
+
+    return _call("stages", (text, resolve_tokenizer(tokenizer, progress)), session)
+
+
+def stream(
+    ids: Sequence[int],
+    tokenizer: str,
+    *,
+    skip_special_tokens: bool = False,
+    stop_strings: Sequence[str] = (),
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Step through ids as a stream shows them, in a child; give `stream/1`.
+
+    Errors: artifact errors, InputInvalid for an id that the tokenizer does not have.
+    """
+    from inspector.sources import resolve_tokenizer
+
+    artifact = resolve_tokenizer(tokenizer, progress)
+    return _call("stream", (list(ids), artifact, skip_special_tokens, list(stop_strings)), session)
+
+
+def tokenizers(
+    text: str,
+    refs: Sequence[str],
+    *,
+    prices: dict[str, float] | None = None,
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Tokenize a text with several tokenizers in a child; give `tokenizers/1` with the table as `csv`.
+
+    `prices`: per million tokens, by tokenizer id. Errors: artifact errors, UnencodableText, TokenizerInvalid.
+    """
+    from inspector.sources import resolve_tokenizer
+
+    return _call("tokenizers", (text, [resolve_tokenizer(ref, progress) for ref in refs], prices or {}), session)
+
+
 def next_tokens(
     request: bytes | Fields,
     sides: Sequence[Options],
@@ -158,9 +205,10 @@ def next_tokens(
     model: str,
     top_k: int = 10,
     session: str = OWN,
+    local_files: bool = True,
 ) -> dict[str, Any]:
     """Give the next-token logits of each side: {sides: [{logits, error}], compare: comparison/1's logits or null}."""
-    results = [_next_token(request, options, model, top_k, session) for options in sides]
+    results = [_next_token(request, options, model, top_k, session, local_files) for options in sides]
     both = [logits for logits, _error in results if logits is not None]
     return {
         "sides": [
@@ -180,9 +228,13 @@ def _next_token(
     model: str,
     top_k: int,
     session: str,
+    local_files: bool,
 ) -> tuple[NextTokenLogits | None, InspectorError | None]:
     try:
-        job = prepare(request, options)
+        check_reference("model", model)
+        if not local_files and model not in presets.tokenizers():
+            raise _no_such_model(model)
+        job = prepare(request, options, local_files=local_files)
         answer = _call("ids", job, session)
         if answer["error"] is not None:
             return None, InspectorError.from_dict(answer["error"])
@@ -191,11 +243,27 @@ def _next_token(
         return None, error
 
 
+def _no_such_model(model: str) -> InspectorError:
+    known = [preset.id for preset in presets.tokenizers().values() if preset.model is not None]
+    return InspectorError(
+        ErrorKind.UnknownPreset,
+        f"there is no model {model[:80]!r} here",
+        stage="logits",
+        where={"option": "model"},
+        remedy=f"choose {' or '.join(known)}",
+    )
+
+
 def failed(options: Options, error: InspectorError) -> dict[str, Any]:
     """Give the `inspection/1` of a run that stopped before it began."""
     from inspector.pipeline import Inspection  # heavy, and only a failure needs it here
 
     return Inspection(options, run_clock(options), error=error).to_dict()
+
+
+def failed_comparison(a: Options, b: Options, error: InspectorError) -> dict[str, Any]:
+    """Give the `comparison/1` of a comparison that stopped before it began."""
+    return _uncompared(failed(a, error), failed(b, error))
 
 
 def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:

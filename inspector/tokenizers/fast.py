@@ -67,6 +67,7 @@ def guarded(action: Callable[[], _T], what: str) -> _T:
         raise invalid(f"{what}: {reason}") from error
 
 
+_PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _SECTIONS_FROM = 2000  # characters; below, one call for the whole text is as fast
 
 
@@ -234,6 +235,13 @@ class FastTokenizer:
     def model_json(self) -> bytes:
         """Give the model (vocabulary, merges, switches) as JSON."""
         return self._backend.model.__getstate__()
+
+    def stated_rules(self) -> dict[str, Any]:
+        """Give every part of tokenizer.json but vocabulary and merges."""
+        backend, model = self._backend, self._backend.model
+        names = ("unk_token", "byte_fallback", "ignore_merges", "fuse_unk", "continuing_subword_prefix", "unk_id")
+        parts = {part: flatten(state_of(getattr(backend, part))) for part in _PARTS}
+        return {"model": type(model).__name__, **{n: getattr(model, n) for n in names if hasattr(model, n)}, **parts}
 
     def decoder_steps(self) -> list[dict[str, Any]]:
         """Give the steps of the decoder of tokenizer.json."""
