@@ -94,6 +94,10 @@ def print_presets(listing: dict[str, Any], console: Console) -> None:
 def coloured_tokens(result: dict[str, Any]) -> Text:
     """Give the rendered bytes, token by token, in two alternating tones; control tokens inverse, injected ones red."""
     text = Text()
+    if result["rendered"]["kind"] == "token_segments":  # there is no text, only ids
+        for index, token in enumerate(result["tokens"] or []):
+            text.append(visible(token["piece"]) + " ", _style(index, token["flags"]))
+        return text
     utf8 = result["rendered"]["text"].encode()
     covered, pending = 0, b""
     for index, token in enumerate(result["tokens"] or []):
@@ -128,9 +132,8 @@ def _print_head(result: dict[str, Any], console: Console) -> None:
     forged = sum(1 for token in tokens if "from_content" in token["flags"])
     tokenizer, template = result["tokenizer"] or {}, result["template"] or {}
     revision = f"@{template['revision']}" if template.get("revision") else ""
-    line = (
-        f"{tokenizer.get('id')} with template {template.get('id')}{revision}: {len(tokens)} tokens, {control} control"
-    )
+    how = f"with template {template.get('id')}{revision}" if template else "in its own format"
+    line = f"{tokenizer.get('id')} {how}: {len(tokens)} tokens, {control} control"
     console.print(Text(visible(line) + (f", {forged} FROM CONTENT" if forged else "")))
 
 
