@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import hashlib
 import itertools
 import re
 import unicodedata
@@ -265,6 +266,26 @@ def _from_segments(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
         safe=RawEncoding(ids, nowhere, nowhere),
         uncovered=(),
     )
+
+
+def cut_token_segments(encoding: Encoding, keep: np.ndarray) -> Encoding:
+    """Keep the tokens at the indices `keep` of a request that its tokenizer encoded itself, with their segments."""
+    segments, rows = encoding.rendered.segments, encoding.segment[keep]
+    edges = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1], [True]))) if len(rows) else np.zeros(1, int)
+    kept = rows[edges[:-1]]
+    columns = ("start", "end", "kind", "line", "path", "field_start")
+    ids = encoding.input_ids[keep]
+    table = replace(
+        segments,
+        **{name: getattr(segments, name)[kept] for name in columns},
+        ids=tuple(tuple(ids[a:b].tolist()) for a, b in itertools.pairwise(edges.tolist())),
+    )
+    mask = np.concatenate(([0], encoding.assistant_mask[keep], [0])).astype(np.int8)
+    turns = np.flatnonzero(np.diff(mask)).reshape(-1, 2)
+    spans = tuple((int(first), int(last)) for first, last in turns)
+    digest = hashlib.sha256(ids.astype("<u4").tobytes()).hexdigest()
+    rendered = replace(encoding.rendered, segments=table, assistant_spans=spans, sha256=digest)
+    return _from_segments(rendered, encoding.tokenizer)
 
 
 def slice_encoding(
