@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.encode import NO_SEGMENT, Encoding, slice_encoding
+from inspector.encode import NO_SEGMENT, Encoding, cut_token_segments, slice_encoding
 from inspector.errors import ErrorKind, InspectorError
 from inspector.messages import Conversation
 from inspector.render import Rendered, Segments
@@ -381,6 +381,8 @@ def cut_encoding(encoding: Encoding, ranges: Sequence[tuple[int, int]]) -> Encod
 
     A character that the cut splits is not in the text any more; the token keeps its id and has no span for it.
     """
+    if encoding.rendered.kind == "token_segments":
+        return cut_token_segments(encoding, np.concatenate([np.arange(first, last) for first, last in ranges]))
     utf8, segments = encoding.rendered.utf8, encoding.rendered.segments
     pieces: list[bytes] = []
     tables: list[Segments] = []
