@@ -122,7 +122,7 @@ def fit_context(conversation: Conversation, assemble: Assemble, budget: Budget) 
     """Choose what goes into the window.
 
     `assemble` renders and tokenizes one candidate. Errors: BudgetExceeded (as BudgetRejected) when the required
-    parts do not fit; whatever `assemble` raises on the required parts.
+    parts do not fit; whatever `assemble` raises on the whole conversation or on its required parts.
     """
     if budget.policy in (Policy.TOKENS_LEFT, Policy.TOKENS_RIGHT, Policy.TOKENS_MIDDLE):
         return _cut_tokens(conversation, assemble(conversation), budget)
@@ -186,6 +186,9 @@ class _Search:
         self.current: Encoding
 
     def run(self) -> BudgetedInput:
+        whole = self.assemble(self.conversation)  # a template that refuses the request itself: no budget hides that
+        if len(whole) <= self.budget.max_input_tokens:
+            return self._everything(whole)
         self.current = self._candidate(self.messages, self.documents)
         required_tokens = len(self.current)
         if required_tokens > self.budget.max_input_tokens:
@@ -201,6 +204,14 @@ class _Search:
             dropped=tuple(self.dropped[path] for path in unit_paths(self.conversation) if path in self.dropped),
         )
         return BudgetedInput(self.current, decision)
+
+    def _everything(self, whole: Encoding) -> BudgetedInput:
+        try:
+            required_tokens = len(self._candidate(self.messages, self.documents))
+        except InspectorError:
+            required_tokens = len(whole)  # the template takes no part of the conversation alone: all of it is required
+        kept = tuple(unit_paths(self.conversation))
+        return BudgetedInput(whole, BudgetDecision(self.budget, len(whole), required_tokens, kept))
 
     def add_newest_first(self, units: Sequence[tuple[int, ...]], *, stop_at_miss: bool = False) -> None:
         """Try each unit, newest first. A unit that the template refuses alone (roles that must alternate) is tried

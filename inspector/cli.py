@@ -230,7 +230,7 @@ def serve(
     """Serve the page."""
     from inspector.ui import serve as page
 
-    page.start()  # before Gradio is imported, as app.py does
+    page.start(host)  # before Gradio is imported, as app.py does
     from inspector.ui import layout
 
     layout.build().launch(server_name=host, server_port=port, **layout.launch_settings())
@@ -242,9 +242,9 @@ def main() -> None:
 
 
 def _read(request: str) -> bytes:
-    from inspector.job import read_request_file
+    from inspector.job import read_bounded, read_request_file
 
-    return sys.stdin.buffer.read() if request == "-" else read_request_file(Path(request))
+    return read_bounded(sys.stdin.buffer) if request == "-" else read_request_file(Path(request))
 
 
 def _model(logits: bool, model: str | None) -> str | None:
@@ -315,17 +315,31 @@ def _run(work: Callable[[], Any], as_json: bool, *, schema: str) -> Any:
         return work()
     except InspectorError as error:
         if as_json:
-            _print_json({"schema": schema, "error": error.to_dict()})
+            _print_json(_failed(schema, error))
         _finish(error.to_dict())
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def _failed(schema: str, error: InspectorError) -> dict[str, Any]:
+    """Give the JSON of a run that stopped before it began, with every key of its schema."""
+    from inspector import service
+    from inspector.job import Options
+
+    if schema == "inspection/1":
+        return service.failed(Options(), error)
+    if schema == "comparison/1":
+        return service.failed_comparison(Options(), Options(), error)
+    return {"schema": schema, "error": error.to_dict()}
 
 
 def _finish(error: dict[str, Any] | None, side: str = "") -> None:
     if error is None:
         return
     failure = InspectorError.from_dict(error)
-    print(ERROR_PREFIX + (f"{side}: " if side else "") + failure.one_line(), file=sys.stderr)
+    from inspector.terminal import visible
+
+    print(ERROR_PREFIX + (f"{side}: " if side else "") + visible(failure.one_line()), file=sys.stderr)
     raise typer.Exit(failure.kind.exit_code)
 
 

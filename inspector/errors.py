@@ -55,7 +55,7 @@ class ErrorKind(enum.Enum):
     HubTimeout = 3  # the Hub did not answer in time
     HubError = 3  # the Hub answered with an error
     CacheFull = 3  # the disk or the cache's own bound is full
-    InputTooLarge = 4  # bytes, depth or counts of the request over the limit
+    InputTooLarge = 4  # bytes or counts of the request over the limit (too deep a nesting is InputInvalid)
     OutputTooLarge = 4  # the rendered text or the answer over the limit
     TimeLimit = 4  # CPU or wall clock
     MemoryLimit = 4  # address space

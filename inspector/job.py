@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from inspector import presets
 from inspector.engines import ENGINES
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TOKENIZER = "smollm2"
 DEFAULT_MODEL = "smollm2"
+MAX_REFERENCE_CHARS = 1000
+MAX_REQUEST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,8 @@ def read_request_file(path: Path) -> bytes:
     Errors: InputInvalid naming the path.
     """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return read_bounded(file)
     except OSError as error:
         raise InspectorError(
             ErrorKind.InputInvalid,
@@ -152,22 +155,64 @@ def read_request_file(path: Path) -> bytes:
         ) from None
 
 
-def prepare(request: bytes | Fields, options: Options, progress: Callable[..., None] | None = None) -> Job:
+def read_bounded(file: IO[bytes]) -> bytes:
+    """Read a request from a file or pipe, never more than the limit.
+
+    Errors: InputTooLarge.
+    """
+    data = file.read(MAX_REQUEST_BYTES + 1)
+    if len(data) > MAX_REQUEST_BYTES:
+        raise InspectorError(
+            ErrorKind.InputTooLarge,
+            f"the request has more than {MAX_REQUEST_BYTES:,} bytes, the limit",
+            stage="request",
+            where={"limit": MAX_REQUEST_BYTES},
+            remedy="send a smaller request",
+        )
+    return data
+
+
+def prepare(
+    request: bytes | Fields,
+    options: Options,
+    progress: Callable[..., None] | None = None,
+    *,
+    local_files: bool = True,
+) -> Job:
     """Bring the artifacts that a run needs. The only step that touches network and cache.
 
+    `local_files`: whether references may name files of this machine; a page that strangers use must not read them out.
     Errors: every kind of stage "source" and "options".
     """
     from inspector.sources import resolve_template, resolve_tokenizer
 
     _check_engine(options)
-    tokenizer = resolve_tokenizer(options.tokenizer, progress=progress)
+    for option, ref in (("tokenizer", options.tokenizer), ("template", options.template)):
+        check_reference(option, ref or "")
+    token = None if local_files else False  # a stranger's reference never gets this machine's own token
+    tokenizer = resolve_tokenizer(options.tokenizer, progress, token=token, local=local_files)
     template = None
     if options.template_text is not None:
         template = Template(ref="pasted", id="pasted", revision="", name=options.name or "default", file="",
                             text=options.template_text)  # fmt: skip
     elif options.template:
-        template = resolve_template(options.template, progress=progress)
+        template = resolve_template(options.template, progress, options.name, token=token, local=local_files)
     return Job(request, options, tokenizer, template)
+
+
+def check_reference(option: str, ref: str) -> None:
+    """Refuse what no reference can be, before anything looks it up.
+
+    Errors: OptionInvalid.
+    """
+    if not ref.isprintable() or len(ref) > MAX_REFERENCE_CHARS:
+        raise InspectorError(
+            ErrorKind.OptionInvalid,
+            f"{ref[:60]!a} is no reference: at most {MAX_REFERENCE_CHARS} visible characters",
+            stage="source",
+            where={"option": option},
+            remedy="give a preset id, a path or a source reference",
+        )
 
 
 def _check_engine(options: Options) -> None:

@@ -179,7 +179,9 @@ def run(job: Job) -> Inspection:
     try:
         _run_stages(job, building)
     except BudgetRejected as error:
-        building.set(budget=error.decision, rendered=error.encoding.rendered, encoding=error.encoding, error=error)
+        encoding = error.encoding
+        building.set(budget=error.decision, rendered=encoding.rendered, encoding=encoding, error=error)
+        building.set(inputs=to_tensors([encoding]))
     except InspectorError as error:
         building.set(error=error)
     return building.inspection(job)
@@ -337,6 +339,17 @@ def _findings(inspection: Inspection, job: Job) -> tuple[Finding, ...]:
     if inspection.rendered and inspection.rendered.provenance == "unknown":
         message = f"the origin of the bytes is unknown here: {inspection.rendered.provenance_note}"
         found.append(Finding("provenance-unknown", "warning", message, {}, "report the template"))
+    if inspection.encoding and inspection.encoding.uncovered:
+        lost = sum(gap.end - gap.start for gap in inspection.encoding.uncovered)
+        first = inspection.encoding.uncovered[0]
+        message = f"{lost} of {len(inspection.encoding.rendered.utf8)} bytes are in no token: {first.why}"
+        found.append(Finding("uncovered-bytes", "warning", message, {"start": first.start, "end": first.end},
+                             "check the text there: the model does not see it"))  # fmt: skip
+    if inspection.budget and inspection.budget.dropped and inspection.error is None:
+        names = ", ".join(entry.path for entry in inspection.budget.dropped[:5])
+        message = f"the budget dropped {len(inspection.budget.dropped)} parts of the request: {names}"
+        found.append(Finding("budget-dropped", "note", message, {"path": inspection.budget.dropped[0].path},
+                             "raise the context window, or shorten the request"))  # fmt: skip
     for warning in inspection.rendered.warnings if inspection.rendered else ():
         found.append(Finding("sandbox-blocked", "warning", warning, {}, "remove the access from the template"))
     return tuple(found)

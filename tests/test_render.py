@@ -338,7 +338,7 @@ SAME = [
 def test_the_traced_sandbox_prints_what_transformers_prints(text: str) -> None:
     kwargs = {"n": 7, "x": 2.25}
     rendered = run(text, kwargs=kwargs)
-    with jinja2_engine._fixed_clock(CLOCK):
+    with jinja2_engine.fixed_clock(CLOCK):
         special = {"bos_token": "<s>", "eos_token": "</s>"}
         expected = render_jinja_template([CHAT], chat_template=text, add_generation_prompt=True, **special, **kwargs)[
             0

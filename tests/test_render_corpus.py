@@ -58,7 +58,7 @@ def cases() -> list[tuple[str, ChatRequest, Conversation]]:
 def reference(text: str, request: ChatRequest) -> str:
     """Render plain values by transformers' function, without anything of ours but the clock."""
     messages = [{key: value for key, value in message.items() if value is not None} for message in request.messages]
-    with jinja2_engine._fixed_clock(CLOCK):
+    with jinja2_engine.fixed_clock(CLOCK):
         return render_jinja_template(
             [messages],
             tools=request.tools,

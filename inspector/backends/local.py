@@ -187,6 +187,8 @@ def load_model(artifact: ModelArtifact, device: str | None, dtype: str, tell: Re
 def converted_folder(artifact: ModelArtifact, tell: Report) -> Path:
     """Give the folder with the artifact's float32 safetensors, converting them if it is not there or not whole."""
     folder = cache.cache_dir() / "models" / f"{artifact.digest[:32]}-{CONVERSION}"
+    if _is_whole(folder, artifact):
+        return folder  # no lock: the cache may be read-only
     with cache.lock(folder.name):
         if not _is_whole(folder, artifact):
             shutil.rmtree(folder, ignore_errors=True)
