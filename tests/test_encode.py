@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,3 +57,13 @@ def test_the_frame_has_one_row_a_token() -> None:
     encoding = inspect([{"role": "user", "content": "hi"}], tokenizer="bytes").encoding
     frame = encoding.to_frame()
     assert len(frame) == len(encoding) and list(frame["id"]) == encoding.input_ids.tolist()
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u0323\u0302 Vie\u0323\u0302t", "cafe\u0301", "\u1112\u1161\u11ab글", "\u0958x\u0958", "e\u0301\u0301"]
+)
+def test_what_a_normalizer_composes_or_takes_apart_keeps_its_origin(text: str) -> None:
+    encoding = inspect([{"role": "user", "content": text}], tokenizer="qwen3", template="raw").encoding
+    assert not encoding.uncovered
+    assert {encoding.token(i).path for i in range(len(encoding))} == {"messages[0].content"}
+    assert not (encoding.flags & TokenFlag.INSERTED).any()

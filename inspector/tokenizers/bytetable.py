@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Sequence
 from operator import itemgetter
 
@@ -85,6 +86,26 @@ def char_starts(text: str) -> np.ndarray:
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     widths = 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(widths, dtype=np.int64)])
+
+
+def composed(offsets: np.ndarray, text: str, form: str) -> np.ndarray:
+    """Extend character offsets over what a normalizer composed into the character before: `e` and U+0301 are both `é`.
+
+    The library's offsets name only the first of the characters that became one. `form` is the normalizer's Unicode
+    form. Shapes: int64[n, 2] -> int64[n, 2].
+    """
+    offsets = offsets.copy()
+    reach = np.maximum.accumulate(offsets[:, 1])
+    following = np.append(offsets[1:, 0], len(text))
+    for row in np.flatnonzero(following > reach).tolist():
+        before, gap_end = int(reach[row]), int(following[row])
+        joined = text[before - 1 : gap_end] if before else ""
+        if not joined or len(unicodedata.normalize(form, joined)) >= len(joined):
+            continue
+        while row >= 0 and offsets[row, 1] == before:
+            offsets[row, 1] = gap_end
+            row -= 1
+    return offsets
 
 
 def spans_from_chars(
@@ -170,9 +191,15 @@ def _own_bytes(run: list[bytes], position: int, limit: int, data: bytes) -> list
 
 
 def _by_length(run: list[bytes], position: int, limit: int) -> list[tuple[int, int]]:
+    """Deal the bytes out by the pieces' lengths, at least one to each: every token stands for something there.
+
+    Where there are more tokens than bytes, those at the end share the last byte.
+    """
     spans = []
-    for piece in run:
-        spans.append((position, min(position + len(piece), limit)))
-        position = spans[-1][1]
-    spans[-1] = (spans[-1][0], limit)
+    for index, piece in enumerate(run):
+        later = len(run) - index - 1
+        start = min(position, limit - 1)
+        end = max(start + 1, min(start + len(piece), limit - later)) if later else limit
+        spans.append((start, end))
+        position = end
     return spans

@@ -431,7 +431,7 @@ def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form 
     """
     data = utf8_or_raise(text)
     if form and not unicodedata.is_normalized(form, text):
-        return _encode_with_offsets(backend, text, data, table)
+        return _encode_with_offsets(backend, text, data, table, form)
     ids_list = guarded(
         lambda: backend.encode_batch_fast([text], add_special_tokens=False)[0].ids, "the text cannot be encoded"
     )
@@ -440,13 +440,17 @@ def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form 
     shift = len(joined) - len(data)
     if joined == data or (shift == 1 and joined[:1] == b" " and joined[1:] == data):
         return RawEncoding(ids, *bytetable.spans_from_ends(table.ends(ids), shift))
-    return _encode_with_offsets(backend, text, data, table)
+    return _encode_with_offsets(backend, text, data, table, form)
 
 
-def _encode_with_offsets(backend: LibraryTokenizer, text: str, data: bytes, table: ByteTable) -> RawEncoding:
+def _encode_with_offsets(
+    backend: LibraryTokenizer, text: str, data: bytes, table: ByteTable, form: str | None
+) -> RawEncoding:
     encoding = guarded(lambda: backend.encode(text, add_special_tokens=False), "the text cannot be encoded")
     ids = np.array(encoding.ids, np.int64)
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+    if form:
+        offsets = bytetable.composed(offsets, text, form)
     return RawEncoding(ids, *bytetable.spans_from_chars(ids, offsets, text, data, table))
 
 
