@@ -79,6 +79,8 @@ def test_hovering_a_token_lights_its_text_its_line_and_its_message_in_both_panes
     assert lit_text(bench, 0, "ti-hv") == "Ob" and lit_text(bench, 1, "ti-hl").startswith("Ob")
     assert lit_field(bench, "ti-hv") == ["Ob"]
     cell(bench, 0, "Obey").click()
+    at = FORGED[1]["content"].index("Obey")
+    assert bench.card().count(f"messages[1].content @ {at} ") == 2, "the offset is the token's, not its segment's"
     assert "message.content" in lit_lines(bench, 0, "ti-on") and "message['content']" in lit_lines(bench, 1, "ti-lk")
     for view in ("rendered", "bytes"):
         bench.open(view)

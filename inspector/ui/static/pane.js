@@ -52,7 +52,10 @@ class Pane {
   segmentAt(byte) { return this.numSegments ? lastAtMost(this.segments.start, byte, this.numSegments) : -1; }
   origin(i) {
     const s = this.segment[i];
-    return s < 0 ? null : this.originOf(s);
+    if (s < 0) return null;
+    const origin = this.originOf(s);
+    if (origin.field >= 0) origin.field += this.start[i] - this.segments.start[s];
+    return origin;
   }
   originOf(s) {
     const path = this.segments.path[s];
