@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 
 SENTENCES = (
     "",
@@ -74,3 +75,26 @@ def sample_texts(extra: tuple[str, ...] = (), seed: int = 20240229) -> list[str]
     pool = [text for text in texts if text] + list(extra) * 4
     texts += ["".join(random_.choices(pool, k=random_.randint(2, 6))) for _ in range(90)]
     return texts
+
+
+def many_texts(count: int, extra: tuple[str, ...] = ()) -> list[str]:
+    """Give at least `count` different texts: `sample_texts` under one seed after another."""
+    texts: dict[str, None] = {}
+    seed = 20240229
+    while len(texts) < count:
+        texts |= dict.fromkeys(sample_texts(extra, seed))
+        seed += 1
+    return list(texts)
+
+
+def all_blocks() -> list[str]:
+    """Give one text a block of 256 code points that has characters, for every plane: every Unicode block."""
+    return [
+        text
+        for first in range(0, 0x110000, 256)
+        if (text := "".join(chr(point) for point in range(first, first + 256) if _assigned(point)))
+    ]
+
+
+def _assigned(point: int) -> bool:
+    return unicodedata.category(chr(point)) not in ("Cn", "Cs", "Co")

@@ -7,6 +7,7 @@ is `unknown`, never guessed.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -108,23 +109,29 @@ def _marks(ids: Sequence[int], tokenizer: Any, before: Sequence[Stretch]) -> lis
 
 
 def _place(call: Call, parts: list[_Part] | None, tokenizer: Any, reader: _Reader) -> Iterator[Stretch]:
-    """Give each id of a call the origin of its first byte."""
+    """Give each id of a call the origin of its first byte that a field wrote, or of its first byte."""
     raw = tokenizer.encode(call.text)
     if parts is None or raw.input_ids.tolist() != call.ids:
         yield from (Stretch(i, SegmentKind.UNKNOWN) for i in call.ids)
         return
     starts = char_starts(call.text)
     begins = list(itertools.accumulate((len(part.text) for part in parts), initial=0))
-    edges = starts[np.array(begins, np.int64)]
+    edges = starts[np.array(begins, np.int64)].tolist()
     for token_id, start, end in zip(call.ids, raw.start.tolist(), raw.end.tolist()):
-        number = min(int(np.searchsorted(edges, start, side="right")) - 1, len(parts) - 1)
-        while number < len(parts) - 1 and edges[number] == edges[number + 1]:
-            number += 1  # an empty part owns no byte
+        number = _owner(parts, edges, start, max(end, start + 1))
         part = parts[number]
         kind = part.kind if part.path else SegmentKind.TEMPLATE
         copied = part.path is not None and part.exact and end > start
-        offset = start - int(edges[number]) if copied else -1
+        offset = max(start - edges[number], 0) if copied else -1
         yield Stretch(token_id, kind, part.path, offset, reader.is_assistant(part.owner))
+
+
+def _owner(parts: Sequence[_Part], edges: Sequence[int], start: int, end: int) -> int:
+    """Choose among the parts that a token's bytes overlap: the first that a field wrote, else the first."""
+    first = max(bisect.bisect_right(edges, start) - 1, 0)
+    last = min(max(bisect.bisect_left(edges, end), first + 1), len(parts))
+    overlapped = [n for n in range(first, last) if edges[n] < edges[n + 1]]
+    return next((n for n in overlapped if parts[n].path), overlapped[0] if overlapped else min(first, len(parts) - 1))
 
 
 _USER, _ASSISTANT, _SYSTEM, _TOOL = "user", "assistant", "system", "tool"
