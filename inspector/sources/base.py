@@ -58,6 +58,13 @@ class Source(Protocol):
         """
         ...
 
+    def settle(self, archive: Archive) -> tuple[Archive, str]:
+        """Give the archive at a version that never changes, and the scope of what it gives: "" for everybody.
+
+        Errors: those of the source, where a name has to be looked up.
+        """
+        return archive, ""
+
     def fetch(
         self, archive: Archive, members: Sequence[str], folder: Path, progress: Progress | None
     ) -> dict[str, Path]:

@@ -1,20 +1,23 @@
 """The artifact cache: one file per SHA-256, verified on every use, written atomically.
 
 A file is trusted only after its bytes were hashed in this process; a wrong or half file is removed and fetched anew.
-This module fetches nothing.
+How large it may get is in bounds.py. This module fetches nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock, Timeout
 
@@ -26,6 +29,7 @@ Progress = Callable[[int, int, str], None]
 
 _CHUNK = 1 << 20
 _LOCK_TIMEOUT_S = 900
+_TOUCH_S = 1.0
 # (path, size, mtime_ns) -> sha256 of files hashed by this process: a second use costs one stat.
 _hashed: dict[tuple[str, int, int], str] = {}
 
@@ -56,29 +60,77 @@ def blob_path(sha256: str, name: str) -> Path:
 
 
 def lookup(sha256: str, name: str) -> ArtifactFile | None:
-    """Return the cached file if it is whole; remove it and return None if its bytes are wrong."""
+    """Return the cached file if it is whole, and note its use; remove it and return None if its bytes are wrong."""
     path = blob_path(sha256, name)
-    if not path.is_file():
+    try:
+        with path.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH)  # an eviction that is under way ends first
+            if os.fstat(stream.fileno()).st_nlink == 0:
+                return None
+            if sha256_of(path) != sha256:
+                path.unlink(missing_ok=True)
+                return None
+            _note_use(stream, path)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    if sha256_of(path) != sha256:
-        path.unlink(missing_ok=True)
-        return None
-    return ArtifactFile(Path(name).name, str(path), sha256)
+    return ArtifactFile(name, str(path), sha256)
+
+
+def _note_use(stream: IO[bytes], path: Path) -> None:
+    """Set the access time, which the eviction reads; the modification time is part of `_hashed`'s key and stays."""
+    stat = os.fstat(stream.fileno())
+    if abs(time.time() - stat.st_atime) > _TOUCH_S:
+        with contextlib.suppress(PermissionError):  # a cache that others keep may be read
+            os.utime(path, ns=(time.time_ns(), stat.st_mtime_ns))
+
+
+@contextlib.contextmanager
+def held(files: tuple[ArtifactFile, ...]) -> Iterator[None]:
+    """Keep cached files from eviction, by any process, for as long as something works with their paths.
+
+    Errors: ArtifactUnavailable if one is gone already.
+    """
+    with contextlib.ExitStack() as stack:
+        for file in files:
+            try:
+                stream = stack.enter_context(open(file.path, "rb"))
+            except OSError as error:
+                raise _gone(file, error) from error
+            fcntl.flock(stream, fcntl.LOCK_SH)
+            if os.fstat(stream.fileno()).st_nlink == 0:
+                raise _gone(file, FileNotFoundError(errno.ENOENT, "it was evicted"))
+        yield
 
 
 def store(source: Path, sha256: str, name: str) -> ArtifactFile:
-    """Move a verified file into the cache.
+    """Move a verified file into the cache, making room for it.
 
-    Errors: ArtifactMismatch if its bytes do not have this hash; CacheFull if the disk is full.
+    Errors: ArtifactMismatch if its bytes do not have this hash; CacheFull if the disk or the cache's bound is full.
     """
+    from inspector.sources.bounds import room_for
+
     actual = sha256_of(source)
     if actual != sha256:
         raise mismatch(name, sha256, actual)
     path = blob_path(sha256, name)
     with disk_errors():
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(source, path)
-    return ArtifactFile(path.name, str(path), sha256)
+        with room_for(source.stat().st_size, name):
+            path.parent.mkdir(parents=True, exist_ok=True)  # the eviction may have taken the empty folder
+            os.replace(source, path)
+    return ArtifactFile(name, str(path), sha256)
+
+
+def store_bytes(data: bytes, name: str) -> ArtifactFile:
+    """Put bytes that are in memory into the cache, under their own hash."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    known = lookup(sha256, name)
+    if known:
+        return known
+    with workspace() as folder, disk_errors():
+        draft = folder / "draft"
+        draft.write_bytes(data)
+        return store(draft, sha256, name)
 
 
 def mismatch(name: str, expected: str, actual: str) -> InspectorError:
@@ -100,17 +152,21 @@ def read_verified(file: ArtifactFile) -> bytes:
     try:
         data = Path(file.path).read_bytes()
     except OSError as error:
-        raise InspectorError(
-            ErrorKind.ArtifactUnavailable,
-            f"{file.name} cannot be read from the cache: {error.strerror}",
-            stage="source",
-            where={"file": file.name},
-            remedy="resolve the reference again, so that the file is fetched anew",
-        ) from error
+        raise _gone(file, error) from error
     actual = hashlib.sha256(data).hexdigest()
     if actual != file.sha256:
         raise mismatch(file.name, file.sha256, actual)
     return data
+
+
+def _gone(file: ArtifactFile, error: OSError) -> InspectorError:
+    return InspectorError(
+        ErrorKind.ArtifactUnavailable,
+        f"{file.name} cannot be read from the cache: {error.strerror}",
+        stage="source",
+        where={"file": file.name},
+        remedy="resolve the reference again, so that the file is fetched anew",
+    )
 
 
 @contextlib.contextmanager
@@ -132,9 +188,9 @@ def lock(name: str) -> Iterator[None]:
         folder = cache_dir() / "locks"
         folder.mkdir(parents=True, exist_ok=True)
     key = hashlib.sha256(name.encode()).hexdigest()[:32]
-    held = FileLock(folder / f"{key}.lock")
+    taken = FileLock(folder / f"{key}.lock")
     try:
-        held.acquire(timeout=_LOCK_TIMEOUT_S)
+        taken.acquire(timeout=_LOCK_TIMEOUT_S)
     except Timeout as error:
         raise InspectorError(
             ErrorKind.ArtifactUnavailable,
@@ -146,7 +202,7 @@ def lock(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        held.release()
+        taken.release()
 
 
 def remembered(ref: str) -> dict[str, str] | None:
@@ -168,6 +224,18 @@ def remember(ref: str, files: dict[str, str]) -> None:
         os.replace(draft, _record_path(ref))
 
 
+def records() -> Iterator[tuple[str, dict[str, str]]]:
+    """Give every recorded reference with what it gave."""
+    for path in sorted((cache_dir() / "refs").glob("*.json")):
+        try:
+            ref = json.loads(path.read_text("utf-8"))["ref"]
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+        files = remembered(ref) if isinstance(ref, str) else None
+        if files:
+            yield ref, files
+
+
 def _record_path(ref: str) -> Path:
     return cache_dir() / "refs" / f"{hashlib.sha256(ref.encode()).hexdigest()}.json"
 
@@ -178,7 +246,7 @@ def disk_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         raise InspectorError(
             ErrorKind.CacheFull if full else ErrorKind.ArtifactUnavailable,
             f"the artifact cache cannot be written: {error.strerror or error}",
@@ -188,7 +256,7 @@ def disk_errors() -> Iterator[None]:
         ) from error
 
 
-def copy_stream(source, target: Path) -> None:
+def copy_stream(source: IO[bytes], target: Path) -> None:
     """Copy an open binary stream into a new file."""
     with disk_errors(), target.open("wb") as out:
         shutil.copyfileobj(source, out, _CHUNK)

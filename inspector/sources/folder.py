@@ -1,6 +1,6 @@
 """`folder:PATH`: files that a person already has. Their digest is their identity.
 
-Only names of the fixed lists below are read; nothing is copied, nothing is written.
+Only names of the fixed lists (names.py) are read; nothing is copied, nothing is written.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from pathlib import Path
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
+from inspector.sources.names import is_template_name
 from inspector.tokenizers.base import ArtifactFile
 from inspector.tokenizers.config import ADDITIONAL_TEMPLATES
-
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
-MODEL_FILES = ("config.json", "generation_config.json", "model.safetensors", "model.safetensors.index.json")
 
 
 class FolderSource:
@@ -27,6 +25,7 @@ class FolderSource:
         folder = Path(rest).expanduser()
         found = local_files(folder, names)
         extra = sorted((folder / ADDITIONAL_TEMPLATES).glob("*.jinja")) if "chat_template.jinja" in names else []
+        extra = [path for path in extra if is_template_name(path.name)]
         return found + tuple(replace(local_file(path), name=ADDITIONAL_TEMPLATES + path.name) for path in extra)
 
 

