@@ -68,6 +68,8 @@ class NpmSource(Source):
     def _pack(self, archive: Archive, folder: Path, progress: cache.Progress | None) -> Path:
         command = [*npm_command(), "pack", f"{archive.package}@{archive.version}", "--json", "--ignore-scripts"]
         command += ["--pack-destination", str(folder), "--update-notifier=false", "--fund=false", "--audit=false"]
+        command += ["--fetch-retries=1", "--fetch-timeout=20000", "--fetch-retry-mintimeout=500"]
+        command += ["--fetch-retry-maxtimeout=2000"]  # no network must be said in seconds, not in minutes
         run_client(command, folder, archive.ref, archive.size, progress, {})
         tarballs = sorted(folder.glob("*.tgz"))
         if len(tarballs) != 1:

@@ -5,16 +5,20 @@ The client brings the user's configuration (index, proxy, credentials); this mod
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
 
 from inspector.sources.base import unavailable
-from inspector.sources.cache import Progress
+from inspector.sources.cache import Progress, disk_errors
 
 _DEADLINE_S = 900
+_STALL_S = 45
 _POLL_S = 0.1
+_LEAST_FREE_BYTES = 1 << 20  # with less, it is the disk that stopped the client, whatever it says
 
 
 def run_client(
@@ -35,6 +39,9 @@ def run_client(
             if child.poll() is None:
                 child.kill()
                 child.wait()
+    if child.returncode and shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+        with disk_errors():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if child.returncode:
         reason = _reason(errors.read_text("utf-8", "replace")) or f"exit status {child.returncode}"
         raise unavailable(
@@ -44,14 +51,17 @@ def run_client(
 
 
 def _wait(child: subprocess.Popen, folder: Path, label: str, size: int, progress: Progress | None) -> None:
-    deadline = time.monotonic() + _DEADLINE_S
+    started = moved = time.monotonic()
+    written = 0
     while child.poll() is None:
-        if time.monotonic() > deadline:
-            raise unavailable(
-                f"{label} was not there after {_DEADLINE_S} s", "try again on a faster network", ref=label
-            )
+        now, before = time.monotonic(), written
+        written = _written(folder)
+        moved = now if written != before else moved
+        if now - started > _DEADLINE_S or now - moved > _STALL_S:
+            waited = f"nothing came for {_STALL_S} s" if now - moved > _STALL_S else f"not there after {_DEADLINE_S} s"
+            raise unavailable(f"{label}: {waited}", "check the network, then try again", ref=label)
         if progress:
-            progress(min(_written(folder), size) if size else _written(folder), size, label)
+            progress(min(written, size) if size else written, size, label)
         time.sleep(_POLL_S)
     if progress and not child.returncode:
         progress(size, size, label)

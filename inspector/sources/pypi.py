@@ -59,6 +59,7 @@ class PypiSource(Source):
         target = folder / "download"
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
         command += ["--disable-pip-version-check", "--progress-bar", "off", "-q", "-d", str(target)]
+        command += ["--retries", "1", "--timeout", "20"]  # no network must be said in seconds, not in minutes
         command += ["--require-hashes"] if digest else []
         # TMPDIR: pip's partial download then lies under our folder, where its growth can be seen.
         command += ["-r", str(requirements)]

@@ -11,10 +11,12 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Literal
 
 import numpy as np
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 _SPIECE_SPACE = "▁"
 
 
@@ -88,7 +90,7 @@ def char_starts(text: str) -> np.ndarray:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(widths, dtype=np.int64)])
 
 
-def composed(offsets: np.ndarray, text: str, form: str) -> np.ndarray:
+def composed(offsets: np.ndarray, text: str, form: Form) -> np.ndarray:
     """Extend character offsets over what a normalizer composed into the character before: `e` and U+0301 are both `é`.
 
     The library's offsets name only the first of the characters that became one. `form` is the normalizer's Unicode

@@ -11,7 +11,7 @@ import itertools
 import json
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from tokenizers import AddedToken as LibraryToken
@@ -22,13 +22,12 @@ from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.cache import read_verified
 from inspector.tokenizers import bytetable
 from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
-from inspector.tokenizers.bytetable import ByteTable
+from inspector.tokenizers.bytetable import ByteTable, Form
 from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
 from inspector.tokenizers.sections import SectionEncoder, walls_of
 
 _T = TypeVar("_T")
-_Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-_FORMS: tuple[_Form, ...] = get_args(_Form)
+_FORMS: tuple[Form, ...] = get_args(Form)
 # How the two regular-expression engines (Oniguruma, fancy-regex) say that a search was given up.
 _REGEX_LIMITS = ("retry-limit-in", "match-stack limit", "BacktrackLimitExceeded", "StackOverflow")
 
@@ -278,7 +277,7 @@ class _Shape:
     __slots__ = ("byte_fallback", "first_only", "form", "piece_bytes")
 
     def __init__(
-        self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool, form: _Form | None
+        self, piece_bytes: Callable[[str], bytes], byte_fallback: bool, first_only: bool, form: Form | None
     ) -> None:
         self.piece_bytes, self.byte_fallback, self.first_only, self.form = piece_bytes, byte_fallback, first_only, form
 
@@ -422,7 +421,7 @@ def _inserted(backend: LibraryTokenizer) -> tuple[list[int], list[int]]:
     raise invalid("the post-processor changes the tokens themselves", {"file": "tokenizer.json"})
 
 
-def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form | None = None) -> RawEncoding:
+def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: Form | None = None) -> RawEncoding:
     """Encode a text, with spans.
 
     `encode_batch_fast` computes no offsets. If the tokens' bytes are the text's bytes, which is so for byte-level
@@ -444,7 +443,7 @@ def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: _Form 
 
 
 def _encode_with_offsets(
-    backend: LibraryTokenizer, text: str, data: bytes, table: ByteTable, form: str | None
+    backend: LibraryTokenizer, text: str, data: bytes, table: ByteTable, form: Form | None
 ) -> RawEncoding:
     encoding = guarded(lambda: backend.encode(text, add_special_tokens=False), "the text cannot be encoded")
     ids = np.array(encoding.ids, np.int64)
