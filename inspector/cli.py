@@ -372,5 +372,5 @@ class _progress:
             self.bars.stop()
 
 
-import inspector.cli_sources  # noqa: E402, F401 - registers its commands on `app`
+import inspector.cli_sources  # noqa: E402 - registers its commands on `app`
 import inspector.cli_tokenizers  # noqa: E402, F401 - registers its commands on `app`

@@ -45,7 +45,8 @@ class TemplateRevision:
 
 @dataclass(frozen=True, slots=True)
 class TemplatePreset:
-    """A template of the catalogue; `made_for` is the tokenizer preset it was written for ("" for any)."""
+    """A template of the catalogue; `made_for` is the tokenizer preset it was written for ("" for any), `repository` the
+    Hub repository that has it ("" where none is known)."""
 
     id: str
     title: str
@@ -55,6 +56,7 @@ class TemplatePreset:
     made_for: str
     context_window: int | None
     revisions: tuple[TemplateRevision, ...]
+    repository: str = ""
 
     def at(self, revision: str) -> TemplateRevision | None:
         """Return the revision of that name, the first one for "", or None."""
@@ -146,6 +148,7 @@ def _template(table: dict[str, Any]) -> TemplatePreset:
         revisions=tuple(
             TemplateRevision(entry["revision"], entry["sources"][0], _pin(entry)) for entry in table["revisions"]
         ),
+        repository=table.get("repository", ""),
     )
 
 

