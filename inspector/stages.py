@@ -21,6 +21,7 @@ from inspector.tokenizers.base import RawEncoding, Tokenizer
 from inspector.tokenizers.normalization import stretches
 
 MAX_CHARS = 20_000  # of the stretch; a person reads a sentence, and the steps of a long piece grow with its square
+MAX_ALIGNED = 2_000  # characters of a section whose changes are placed one by one; the time grows with the square
 MAX_PIECE = 1_000  # characters or bytes of one piece whose steps are shown
 
 
@@ -205,34 +206,31 @@ def _text_section(data: bytes, start: int, end: int, tokenizer: Tokenizer, model
     text = data[start:end].decode("utf-8", "replace")
     normalized, pieces = model.split(text, start == 0)
     traced = tuple(model.trace(piece, at, at + len(piece)) for piece, at in pieces)
-    yield Section(start, end, text, None, normalized, _rewrites(text, normalized), traced)
-
-
-def _rewrites(before: str, after: str) -> tuple[Rewrite, ...]:
-    """List what changed, character by character; a composed character is one change."""
-    if before == after:
-        return ()
-    return tuple(
-        Rewrite(a0, a1, before[a0:a1], after[b0:b1])
-        for op, a0, a1, b0, b1 in _whole_characters(before, after)
-        if op != "equal"
+    yield Section(
+        start, end, text, None, normalized, _rewrites(text, normalized, model.places(text, start == 0)), traced
     )
 
 
-def _whole_characters(before: str, after: str) -> list[tuple[str, int, int, int, int]]:
-    """Compare by combining sequences where both sides fall apart into as many, else by code points."""
-    for form in ("NFC", "NFKC"):
-        pairs = list(stretches(before, form))  # type: ignore[arg-type]
-        if "".join(made for _given, made in pairs) == after:
-            return list(_paired(pairs))
-    return list(edit_script(before, after))
+def _rewrites(before: str, after: str, places: Sequence[int] | None) -> tuple[Rewrite, ...]:
+    """List what changed: stretch by stretch where the library tells the place of every character, else by an edit
+    script."""
+    if before == after:
+        return ()
+    if places is None:
+        script = edit_script(before, after)
+        return tuple(Rewrite(a0, a1, before[a0:a1], after[b0:b1]) for op, a0, a1, b0, b1 in script if op != "equal")
+    begins = [i for i in range(len(after)) if i == 0 or places[i] != places[i - 1]]
+    edges = [0, *(places[i] for i in begins[1:]), len(before)] if begins else [0, len(before)]
+    made = [after[a:b] for a, b in itertools.pairwise([*begins, len(after)])] or [""]
+    pairs = [(a, before[a:b], new) for (a, b), new in zip(itertools.pairwise(edges), made)]
+    return tuple(_rewrite(at, old, new) for at, old, new in pairs if old != new)
 
 
-def _paired(pairs: Sequence[tuple[str, str]]) -> Iterator[tuple[str, int, int, int, int]]:
-    a = b = 0
-    for given, made in pairs:
-        yield ("equal" if given == made else "replace"), a, a + len(given), b, b + len(made)
-        a, b = a + len(given), b + len(made)
+def _rewrite(at: int, old: str, new: str) -> Rewrite:
+    """Leave out what stayed behind an insertion (a prefix before the first character)."""
+    if old and new.endswith(old):
+        return Rewrite(at, at, "", new[: -len(old)])
+    return Rewrite(at, at + len(old), old, new)
 
 
 # --- the model stage, one class a kind of tokenizer ------------------------------------------------------------------
@@ -249,6 +247,10 @@ class _Model:
     def split(self, text: str, first: bool) -> tuple[str, list[tuple[str, int]]]:
         """Normalise a section and cut it into pieces, each with its place in the normalised text."""
         return text, [(text, 0)]
+
+    def places(self, text: str, first: bool) -> Sequence[int] | None:
+        """Give, for every character of the normalised section, the one of the text that it came from; None: unknown."""
+        return None
 
     def trace(self, piece: str, start: int, end: int) -> PieceTrace:
         """Give the tokens of a piece, with steps."""
@@ -279,6 +281,13 @@ class _Ranks(_Model):
         form = self.tokenizer.form
         normalized = unicodedata.normalize(form, text) if form else text
         return normalized, [(match[0], match.start()) for match in self._pattern.finditer(normalized)]
+
+    def places(self, text: str, first: bool) -> Sequence[int] | None:
+        found, at = [], 0
+        for before, after in stretches(text, self.tokenizer.form) if self.tokenizer.form else ():
+            found += [at] * len(after) if before != after else range(at, at + len(before))
+            at += len(before)
+        return found or None
 
     def trace(self, piece: str, start: int, end: int) -> PieceTrace:
         ids = [int(i) for i in self.tokenizer.encode_plain(piece).input_ids]
@@ -314,6 +323,9 @@ class _SentencePiece(_Model):
         normalized = self.tokenizer.processor.normalize(text)
         return normalized, [(normalized, 0)] if normalized else []
 
+    def places(self, text: str, first: bool) -> Sequence[int] | None:
+        return self.tokenizer.processor.normalize(text, with_offsets=True)[1]
+
     def trace(self, piece: str, start: int, end: int) -> PieceTrace:
         spec = self.tokenizer.model
         prefix = "▁" if spec.add_dummy_prefix and spec.escape_whitespaces else ""
@@ -347,6 +359,10 @@ class _Fast(_Model):
             return normalized, [(normalized, 0)] if normalized else []
         cut = pre_tokenizer.pre_tokenize_str(normalized)
         return normalized, [(piece, start) for piece, (start, _end) in cut]
+
+    def places(self, text: str, first: bool) -> Sequence[int] | None:
+        normalizer, _pre_tokenizer = self.tokenizer.parts(first)
+        return None if normalizer is None or len(text) > MAX_ALIGNED else _places(normalizer, text)
 
     def trace(self, piece: str, start: int, end: int) -> PieceTrace:
         made = self.tokenizer.model_tokens(piece)
@@ -384,6 +400,19 @@ class _Fast(_Model):
         if spelled != [token.piece for token in tokens]:
             return PieceTrace(piece, start, end, tokens, note=_NOT_THE_SAME)
         return PieceTrace(piece, start, end, tokens, "wordpiece", tuple(asdict(step) for step in found))
+
+
+def _places(normalizer: Any, text: str) -> list[int]:
+    """Ask the library's normalised string where each of its characters came from."""
+    from tokenizers import NormalizedString
+
+    string = NormalizedString(text)
+    normalizer.normalize(string)
+    found: list[int] = []
+    for at in range(len(string.normalized)):
+        whole, own = string.slice((0, at + 1)), string.slice((at, at + 1))
+        found.append(len(whole.original) - len(own.original) if whole and own else (found[-1] if found else 0))
+    return found
 
 
 _NOT_THE_SAME = "the library took another way here: its tokens are shown without steps"
