@@ -108,6 +108,7 @@ def _info(inspection: Any) -> dict[str, Any]:
     info: dict[str, Any] = {
         "paths": list(inspection.rendered.segments.paths),
         "tokenizer": {"id": tokenizer.id, "ref": tokenizer.ref, "digest": tokenizer.digest},
+        "clock": inspection.clock.isoformat(),
         "counts": counts(inspection.encoding),
         "assistant_from": inspection.encoding.assistant_mask_from,
         "warnings": [finding.message for finding in inspection.findings],

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import threading
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +25,29 @@ TOP_K = 20
 _SESSION = re.compile(r"[0-9a-f]{32}")
 _own_machine = False  # until start() knows the address
 _FIELDS = ("messages", "tools", "documents", "arguments")
+
+
+@dataclass(slots=True)
+class _Run:
+    """What the `view` of a session is at. Units: `done` and `total` are bytes; `total` 0 where it is not known."""
+
+    step: str = "artifacts"
+    pane: int = 0
+    ref: str = ""
+    done: int = 0
+    total: int = 0
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self, pane: int, ref: str) -> None:
+        if self.cancel.is_set():
+            raise CallCancelled
+        self.pane, self.ref, self.done, self.total = pane, ref, 0, 0
+
+    def report(self, done: int, total: int, _label: str) -> None:
+        self.done, self.total = done, total
+
+
+_runs: dict[str, _Run] = {}  # the newest `view` of each session, while it runs
 
 
 def start(host: str | None = None) -> None:
@@ -41,15 +66,44 @@ def view(request: Any) -> str:
     """Inspect both panes and compare them; the answer is `payload.build`'s. "null" when a newer request took over."""
     from inspector.ui import payload
 
+    run = _Run()
     try:
-        session, jobs, errors = _prepared(request, shared_clock=True)
+        session = _checked(request)[0]
+        _runs[session] = run
+        _session, jobs, errors = _prepared(request, shared_clock=True, run=run)
         if not any(jobs):
             return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
-        return _call("view", (jobs, errors), session, supersede=True)
+        run.step = "rendering"
+        return _call("view", (jobs, errors), session, supersede=True, cancel=run.cancel)
     except CallCancelled:
         return "null"
     except InspectorError as error:
         return payload.dumps(payload.build([None] * PANES, None, [payload.pane_error(error, None)])).decode()
+    finally:
+        for key in [key for key, value in list(_runs.items()) if value is run]:
+            _runs.pop(key, None)
+
+
+def progress(request: Any) -> str:
+    """Say what the session's `view` is at: `{step: artifacts | rendering, pane, ref, done, total}`, or "null"."""
+    from inspector.ui import payload
+
+    run = _run_of(request)
+    names = ("step", "pane", "ref", "done", "total")
+    return payload.dumps(None if run is None else {name: getattr(run, name) for name in names}).decode()
+
+
+def cancel(request: Any) -> str:
+    """Give up the session's `view`: its child is stopped. A download goes on, for the cache."""
+    run = _run_of(request)
+    if run is not None:
+        run.cancel.set()
+    return "null"
+
+
+def _run_of(request: Any) -> _Run | None:
+    session = request.get("session") if isinstance(request, dict) else None
+    return _runs.get(session) if isinstance(session, str) else None
 
 
 def safe(request: Any) -> str:
@@ -124,7 +178,9 @@ def estimate(request: Any) -> str:
     return payload.dumps({"count": count, "error": None}).decode()
 
 
-def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Job | None], list[dict[str, Any]]]:
+def _prepared(
+    request: Any, *, shared_clock: bool, run: _Run | None = None
+) -> tuple[str, list[Job | None], list[dict[str, Any]]]:
     """Find the artifacts of every pane: the session, a job or None a pane, and the errors of those that have none."""
     from inspector.ui import payload
 
@@ -133,8 +189,11 @@ def _prepared(request: Any, *, shared_clock: bool) -> tuple[str, list[Job | None
     jobs: list[Job | None] = []
     errors: list[dict[str, Any]] = []
     for q, pane in enumerate(panes):
+        if run is not None:
+            run.begin(q, pane["tokenizer"])
         try:
-            jobs.append(prepare(Fields(**fields), _options(pane, now), local_files=_own_machine))
+            report = None if run is None else run.report
+            jobs.append(prepare(Fields(**fields), _options(pane, now), report, local_files=_own_machine))
         except InspectorError as error:
             jobs.append(None)
             errors.append(payload.pane_error(error, q, _source_place(error, pane)))
@@ -145,17 +204,24 @@ def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
     """Say which of a pane's two references an artifact error is about: the tokenizer is resolved first."""
     if error.stage != "source":
         return None
+    if not pane["template"]:
+        return "tokenizer"
+    for place in ("tokenizer", "template"):
+        if error.where.get("ref") == pane[place][:200] != "":
+            return place
     from inspector.sources import resolve_tokenizer
 
     try:
-        resolve_tokenizer(pane["tokenizer"])
+        resolve_tokenizer(pane["tokenizer"], token=None if _own_machine else False, local=_own_machine)
     except InspectorError:
         return "tokenizer"
     return "template"
 
 
-def _call(job: str, value: Any, session: str, *, supersede: bool = False) -> str:
-    answer = service.sandbox().call(job, pickle.dumps(value), session=f"page-{session}", supersede=supersede)
+def _call(job: str, value: Any, session: str, *, supersede: bool = False, cancel: threading.Event | None = None) -> str:
+    answer = service.sandbox().call(
+        job, pickle.dumps(value), session=f"page-{session}", supersede=supersede, cancel=cancel
+    )
     return answer.decode("utf-8")
 
 
@@ -222,4 +288,4 @@ def whole_number(option: str, text: Any) -> int | None:
     return int(re.sub("[_, ]", "", written))
 
 
-FUNCTIONS = (view, safe, control, logits, record, estimate)  # what the page's script may call
+FUNCTIONS = (view, safe, control, logits, record, estimate, progress, cancel)  # what the page's script may call

@@ -1,9 +1,12 @@
 // The page's controller: reads the fields, asks the server, shows answers and errors, moves the selection.
 // While a request is in flight, newer input only marks the page dirty; an older answer never replaces a newer one.
 
-const OVERTAKE_MS = 1000;
+const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200;
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 const pathText = (steps) => steps.map((step, k) => (typeof step === 'number' ? '[' + step + ']' : /^[A-Za-z_]\w*$/.test(step) ? (k ? '.' : '') + step : '[' + JSON.stringify(step) + ']')).join('');
+
+// What decides a pane's answer: its choices, and the texts that are typed.
+const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), JSON.stringify([fields, pane.template_text])]);
 
 class Bench {
   constructor(root, server, config) {
@@ -16,7 +19,7 @@ class Bench {
     this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''], control: null, safeOn: false, shift: [0, 0] };
     this.state.rows = unaligned(this.state.panes, [null, null]);
     this.state.own = { panes: this.state.panes, rows: this.state.rows };
-    this.cuts = [null, null];
+    this.cuts = [null, null]; this.answered = null; this.shownOf = [null, null]; this.waiting = [false, false]; this.failed = [false, false];
     this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.lastMs = 0; this.marked = [];
     this.grid = new Grid(this.$('.ti-grid'), this.$('.ti-space'), () => root.classList.contains('narrow'));
     this.second = new Grid(this.$('.ti-second'), this.$('.ti-second .ti-space'), () => root.classList.contains('narrow'));
@@ -69,8 +72,15 @@ class Bench {
     for (const name of ['clock', 'profile', 'context_window', 'max_new_tokens', 'policy']) options[name] = value(name).trim();
     return { fields, panes: this.heads.map((head) => ({ ...head.read(), ...options })) };
   }
+  // The same, at the time that the shown answer was rendered at: what is asked for later describes what is in sight.
+  readShown() {
+    const request = this.read();
+    request.panes.forEach((pane, q) => { pane.clock = pane.clock || this.state.own.panes[q].clock || ''; });
+    return request;
+  }
   changed() {
     this.dirty = true;
+    this.checkAge();
     clearTimeout(this.timer);
     // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
     // overtaken: the server then gives it up for the newer one.
@@ -79,22 +89,51 @@ class Bench {
   }
   async ask() {
     if (!this.dirty) return;
-    const mine = (this.asked = (this.asked || 0) + 1), started = (this.started = performance.now());
+    const mine = (this.asked = (this.asked || 0) + 1), started = (this.started = performance.now()), request = this.read();
     this.inFlight = true; this.dirty = false;
     const waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
-    const answer = await this.server.view({ session: this.session, ...this.read() });
-    clearTimeout(waiting);
-    if (mine > (this.shown || 0) && answer !== 'null') { this.shown = mine; this.arrived(answer, started); }
+    const slow = setTimeout(() => this.watch(mine, started), SLOW_MS);
+    const answer = await this.server.view({ session: this.session, ...request });
+    clearTimeout(waiting); clearTimeout(slow);
+    if (mine > (this.shown || 0) && answer !== 'null') { this.shown = mine; this.arrived(answer, started, request); }
     if (mine !== this.asked) return;
     this.inFlight = false;
+    this.$('[data-act="cancel"]').hidden = true;
     this.root.dataset.ready = this.dirty ? '0' : '1';
     if (this.dirty) { clearTimeout(this.timer); this.changed(); }
   }
-  arrived(answer, started) {
+  // A slow request says what it is at and for how long, and can be given up.
+  async watch(mine, started) {
+    this.$('[data-act="cancel"]').hidden = false;
+    while (this.inFlight && mine === this.asked) {
+      const text = await this.server.progress({ session: this.session });
+      if (!this.inFlight || mine !== this.asked) return;
+      this.status(this.doing(typeof text === 'string' ? JSON.parse(text) : null, (performance.now() - started) / 1000), 'busy');
+      await new Promise((done) => setTimeout(done, 1000));
+    }
+  }
+  doing(run, seconds) {
+    const values = run ? { pane: 'AB'[run.pane], ref: show(run.ref).replaceAll('\u00b7', ' '), mb: (run.done / 1e6).toFixed(1) + (run.total ? ' / ' + (run.total / 1e6).toFixed(1) : '') } : {};
+    return t(!run ? 'computing' : run.step === 'artifacts' ? (run.done ? 'doing_download' : 'doing_artifacts') : 'doing_rendering', values) + ' \u00b7 ' + Math.round(seconds) + ' s';
+  }
+  cancel() {
+    this.shown = this.asked = this.asked + 1;  // the answer, should it still come, is of no request
+    clearTimeout(this.timer);
+    this.inFlight = false; this.dirty = false; this.root.dataset.ready = '1';
+    this.$('[data-act="cancel"]').hidden = true; this.$('[data-act="retry"]').hidden = false;
+    this.status(t('cancelled'), 'bad');
+    this.server.cancel({ session: this.session });
+    this.showAge();
+  }
+  arrived(answer, started, request) {
     this.lastMs = performance.now() - started;
     this.lost(typeof answer !== 'string');
     if (typeof answer !== 'string') return;
-    this.showAnswer(JSON.parse(answer), true);
+    const read = JSON.parse(answer);
+    this.answered = keysOf(request);
+    request.panes.forEach((pane, q) => { if (read.panes && read.panes[q]) this.shownOf[q] = pane; });
+    this.showAnswer(read, true);
+    this.checkAge();
     this.status(t('answered', { ms: Math.round(performance.now() - started) }), '');
   }
   lost(gone) {
@@ -134,9 +173,26 @@ class Bench {
   }
   // Put tables in sight: the library's, or those of the safe ids.
   show({ panes, rows }) { this.state.panes = panes; this.state.rows = rows; this.keepSelection(); }
-  stale(flags) {
-    this.state.stale = flags;
-    flags.forEach((flag, q) => { this.root.classList.toggle('stale' + q, flag); this.heads[q].node.classList.toggle('ti-old', flag); this.heads[q].counts.title = flag ? t('stale') : ''; });
+  stale(flags) { this.failed = flags; this.showAge(); }
+  // A pane whose inputs are no longer those of its answer is marked: at once after another choice, and while a person
+  // types only when the answer is not quick.
+  checkAge() {
+    clearTimeout(this.ageTimer);
+    if (!this.answered) return;
+    const now = keysOf(this.read()), other = (k) => now.map((keys, q) => keys[k] !== this.answered[q][k]), [choice, typed] = [other(0), other(1)];
+    this.waiting = this.waiting.map((flag, q) => choice[q] || (typed[q] && flag));
+    this.showAge();
+    if (typed.some(Boolean)) this.ageTimer = setTimeout(() => { this.waiting = choice.map((flag, q) => flag || typed[q]); this.showAge(); }, TYPING_MS);
+  }
+  showAge() {
+    const panes = this.read().panes;
+    this.state.stale = this.failed.map((flag, q) => flag || this.waiting[q]);
+    this.state.stale.forEach((flag, q) => {
+      const head = this.heads[q], of = this.shownOf[q], same = of && of.tokenizer === panes[q].tokenizer && of.template === panes[q].template && of.template_text === panes[q].template_text;
+      this.root.classList.toggle('stale' + q, flag); head.node.classList.toggle('ti-old', flag);
+      const why = this.waiting[q] ? (this.inFlight || this.dirty ? t('pane_waiting') : t('pane_old')) : this.failed[q] ? t('stale') : '';
+      head.showAge(flag && of ? why + (same ? '' : ' \u00b7 ' + t('shown_of', { choice: head.named(of) })) : why);
+    });
   }
   showErrors(errors) {
     for (const node of this.root.querySelectorAll('.ti-err[id]')) { node.hidden = true; node.textContent = ''; }
@@ -240,7 +296,7 @@ class Bench {
   async askLogits() {
     Object.assign(this.state, { logitsBusy: true });
     if (this.view === 'logits') this.draw(true);
-    const answer = await this.server.logits({ session: this.session, model: this.field('model').value.trim(), ...this.read() });
+    const answer = await this.server.logits({ session: this.session, model: this.field('model').value.trim(), ...this.readShown() });
     Object.assign(this.state, { logitsBusy: false, logitsStale: false });
     if (typeof answer === 'string') this.state.logits = JSON.parse(answer); else this.lost(true);
     if (this.view === 'logits') this.draw(true);
@@ -252,7 +308,7 @@ class Bench {
     clearTimeout(this.controlTimer);
     this.controlInFlight = true; this.state.controlBusy = true;
     if (this.view === 'control') this.draw(true);
-    const answer = await this.server.control({ session: this.session, ...this.read() });
+    const answer = await this.server.control({ session: this.session, ...this.readShown() });
     this.controlInFlight = false; this.state.controlBusy = false;
     if (typeof answer === 'string') { this.state.control = JSON.parse(answer); this.state.controlStale = Boolean(this.controlAgain); } else this.lost(true);
     if (this.view === 'control') this.draw(true);
@@ -269,7 +325,7 @@ class Bench {
   async askSafe() {
     if (this.safeInFlight) { this.safeAgain = true; return; }
     this.safeInFlight = true;
-    const text = await this.server.safe({ session: this.session, ...this.read() });
+    const text = await this.server.safe({ session: this.session, ...this.readShown() });
     this.safeInFlight = false;
     if (typeof text !== 'string') this.lost(true);
     else if (this.state.safeOn) {
@@ -282,7 +338,7 @@ class Bench {
     if (this.recordInFlight) { this.recordAgain = true; return; }
     this.recordInFlight = true;
     if (!this.state.records[0] && !this.state.records[1]) { this.state.records = [t('computing'), t('computing')]; this.draw(false); }
-    const answer = await this.server.record({ session: this.session, ...this.read() });
+    const answer = await this.server.record({ session: this.session, ...this.readShown() });
     this.recordInFlight = false;
     if (typeof answer === 'string') this.state.records = JSON.parse(answer).records; else this.lost(true);
     if (this.view === 'record') this.draw(true);
@@ -644,7 +700,8 @@ class Bench {
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; this.localize(); }
     if (name === 'dark') document.body.classList.toggle('dark');
-    if (name === 'retry') this.changed();
+    if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(); }
+    if (name === 'cancel') this.cancel();
   }
   goToDifference() {
     const d = this.answer.comparison.first_difference, q = d.token_a !== null ? 0 : 1;

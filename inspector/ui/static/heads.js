@@ -12,7 +12,8 @@ class Head {
     this.template = this.choice('template', [[OWN, 'template_own'], ...config.presets.templates.map((p) => [p.ref, p.title || p.ref]), [PASTED, 'template_pasted']], start.template);
     this.paste = this.pasteBox();
     this.template.err.before(this.paste.box);
-    this.counts = el('p', 'ti-counts'); this.bar = el('div', 'ti-barhost');
+    this.age = el('span', 'ti-age'); this.age.setAttribute('role', 'status');
+    this.counts = el('p', 'ti-counts'); this.counts.append(this.age); this.bar = el('div', 'ti-barhost');
     this.notes = el('p', 'ti-warn'); this.notes.hidden = true;
     this.node.append(el('b', 'ti-badge', 'AB'[q]), this.tokenizer.box, this.template.box, this.counts, this.bar, this.notes);
     this.localize();
@@ -69,13 +70,20 @@ class Head {
     };
   }
 
+  // Say that what is shown is not of the present input; "" when it is.
+  showAge(text) { this.age.textContent = text; }
+  named(pane) {
+    const template = pane.template_text !== null ? t('template_pasted') : pane.template || t('template_own');
+    return show(pane.tokenizer + ' + ' + template).replaceAll('\u00b7', ' ');
+  }
+
   // Any of tokens, special, added, from content; `pane` may be a stale one.
   showCounts(pane) {
     const { counts } = pane, parts = [[t('count_tokens', { n: number(pane.n) }), ''], [t('count_special', { n: number(counts.special) }), ''], [t('count_added', { n: number(counts.added) }), '']];
     const forged = t('count_from_content', { n: number(counts.from_content) });
     const last = counts.from_content ? button('ti-hot ti-forgedcount', forged + ' \u26a0', () => this.bench.showForged()) : el('span', '', forged);
     if (counts.from_content) last.title = t('show_forged');
-    this.counts.replaceChildren(...parts.map(([text, cls]) => el('span', cls, text)), last);
+    this.counts.replaceChildren(this.age, ...parts.map(([text, cls]) => el('span', cls, text)), last);
     this.bar.replaceChildren(partBar(pane, this.q, this.bench));
     const warnings = pane.warnings || [];
     this.notes.hidden = !warnings.length;

@@ -1,0 +1,48 @@
+"""What the page says about its own state in a real Chromium: old results, slow requests, budgets, errors, reloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from page import ANSWER_MS, messages
+
+pytestmark = pytest.mark.browser
+SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+
+
+def test_another_choice_marks_its_pane_at_once_and_names_what_is_shown(open_page: Any) -> None:
+    bench = open_page()
+    held: list[Any] = []
+    bench.page.route("**/component_server*", lambda route: held.append(route))
+    bench.page.select_option('[data-in="tokenizer0"]', "bytes")
+    assert bench.page.locator("#bench .ti.stale0:not(.stale1)").count() == 1
+    assert "shown: smollm2 + qwq-32b@current" in bench.page.inner_text(".ti-head0 .ti-age")
+    bench.page.unroute("**/component_server*")
+    for route in held:
+        route.continue_()
+    bench.settle()
+    assert bench.page.locator("#bench .ti.stale0").count() == 0 and bench.page.inner_text(".ti-head0 .ti-age") == ""
+
+
+def test_a_slow_request_says_what_it_does_and_can_be_cancelled(open_page: Any) -> None:
+    bench = open_page()
+    bench.page.locator(".ti-paste").nth(0).evaluate("node => { node.open = true; }")
+    bench.page.fill('[data-in="template_text0"]', SLOW_TEMPLATE)
+    bench.page.wait_for_selector('[data-act="cancel"]:not([hidden])', timeout=ANSWER_MS)
+    bench.page.wait_for_function("() => /Rendering.* \\d+ s/.test(document.querySelector('.ti-status').textContent)", timeout=ANSWER_MS)  # fmt: skip
+    bench.page.click('[data-act="cancel"]')
+    bench.settle()
+    assert "Cancelled" in bench.page.inner_text(".ti-status") and bench.page.locator(".ti.stale0").count() == 1
+    bench.type_in("template_text0", "quick again")
+    assert bench.pane(0)["text"] == "quick again" and bench.page.locator(".ti.stale0").count() == 0
+
+
+def test_the_record_is_of_the_time_that_the_shown_text_was_rendered_at(open_page: Any) -> None:
+    bench = open_page()
+    bench.paste_template(0, "{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}")
+    bench.type_in("messages", messages("hi"))
+    shown = bench.pane(0)["text"]
+    bench.open("record")
+    bench.page.wait_for_function("() => document.querySelector('.ti').parentNode.bench.state.records[0].startsWith('{')", timeout=ANSWER_MS)  # fmt: skip
+    assert shown in bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.state.records[0]")
