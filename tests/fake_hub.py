@@ -226,12 +226,18 @@ def _commit_rows(repository: Repository, index: int, query: dict[str, list[str]]
     ]  # fmt: skip
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that hang up in the middle are part of the tests."""
+
+
 @contextlib.contextmanager
 def serve(state: State) -> Iterator[str]:
     """Serve `state` on the loopback; give the endpoint."""
     handler = type("Handler", (_Handler,), {"state": state})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

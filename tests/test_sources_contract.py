@@ -468,3 +468,19 @@ def test_hostile_ggufs_end_in_an_error_with_offset_and_field(attack: dict[str, A
 def test_the_zip_bomb_of_the_attack_cases_is_refused() -> None:
     packed = attack_helpers.zip_bytes([("tokenizer.json", 150 << 20)])
     fails(lambda: store_upload(packed), ErrorKind.InputTooLarge)
+
+
+def test_a_member_that_unpacks_to_too_much_is_refused(monkeypatch, pypi: Case, npm: Case) -> None:
+    monkeypatch.setattr("inspector.sources.names.size_limit", lambda name: 100)
+    for case in (pypi, npm):
+        fails(lambda case=case: files_of(case.ref), ErrorKind.InputTooLarge)
+    assert not list(cache.cache_dir().glob("files/*")) and not list(cache.cache_dir().glob("tmp/*"))
+
+
+def test_a_package_that_grows_without_end_is_stopped(monkeypatch, tmp_path: Path) -> None:
+    from inspector.sources import process
+
+    monkeypatch.setattr(process, "_MAX_BYTES", 1000)
+    script = "import time; open('big', 'wb').write(b'x' * 2000); time.sleep(30)"
+    fails(lambda: process.run_client([sys.executable, "-c", script], tmp_path, "pypi:x==1", 0, None, {}),
+          ErrorKind.ArtifactUnavailable)  # fmt: skip

@@ -26,7 +26,6 @@ _OTHER_NAME = re.compile(
 )
 _MB = 1 << 20
 _LARGE = (".safetensors", ".gguf")
-_VOCABULARIES = ("tokenizer.json", "tekken.json", "tokenizer.model", "vocab.json", "merges.txt", "vocab.txt")
 
 
 def is_known_name(name: str) -> bool:
@@ -77,7 +76,22 @@ def size_limit(name: str) -> int:
     last = PurePosixPath(name).name
     if last.endswith(_LARGE):
         return 8192 * _MB
-    return 64 * _MB if last in _VOCABULARIES or last.endswith((".model", ".tiktoken")) else 16 * _MB
+    return 16 * _MB if last.endswith((".jinja", "config.json")) else 64 * _MB
+
+
+def check_member_size(ref: str, member: str, size: int) -> None:
+    """Refuse a member of an archive that unpacks to more than a file of its name may have.
+
+    Errors: InputTooLarge.
+    """
+    if size > size_limit(member):
+        raise InspectorError(
+            ErrorKind.InputTooLarge,
+            f"{member[:200]} of {ref} has {size:,} bytes, the limit is {size_limit(member):,}",
+            stage="source",
+            where={"ref": ref[:200]},
+            remedy="fetch it yourself and use folder:PATH",
+        )
 
 
 def looks_like_html(data: bytes) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.base import Archive, Source, split_member, unavailable
+from inspector.sources.names import check_member_size
 from inspector.sources.process import run_client
 
 # No leading dash: the name is an argument of the client, which must not take it for an option.
@@ -105,6 +106,7 @@ class NpmSource(Source):
         stream = tar.extractfile(info) if info.isreg() else None  # never a link: it could point outside
         if stream is None:
             return None
+        check_member_size(Path(str(tar.name)).name, member, info.size)
         cache.copy_stream(stream, target)
         return target
 

@@ -18,6 +18,7 @@ from inspector.sources.cache import Progress, disk_errors
 _DEADLINE_S = 900
 _STALL_S = 45
 _POLL_S = 0.1
+_MAX_BYTES = 4 << 30  # a package that a visitor named must not fill the disk
 _LEAST_FREE_BYTES = 1 << 20  # with less, it is the disk that stopped the client, whatever it says
 
 
@@ -56,6 +57,8 @@ def _wait(child: subprocess.Popen, folder: Path, label: str, size: int, progress
     while child.poll() is None:
         now, before = time.monotonic(), written
         written = _written(folder)
+        if written > _MAX_BYTES:
+            raise unavailable(f"{label} is larger than {_MAX_BYTES:,} bytes", "name a smaller package", ref=label)
         moved = now if written != before else moved
         if now - started > _DEADLINE_S or now - moved > _STALL_S:
             waited = f"nothing came for {_STALL_S} s" if now - moved > _STALL_S else f"not there after {_DEADLINE_S} s"

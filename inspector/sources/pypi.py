@@ -15,6 +15,7 @@ from pathlib import Path
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.base import Archive, Source, split_member, unavailable
+from inspector.sources.names import check_member_size
 from inspector.sources.process import run_client
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?")
@@ -82,6 +83,7 @@ class PypiSource(Source):
             return wheel
         try:
             with zipfile.ZipFile(wheel) as archive, archive.open(member) as stream:
+                check_member_size(wheel.name, member, archive.getinfo(member).file_size)
                 cache.copy_stream(stream, target)
         except KeyError:
             return None

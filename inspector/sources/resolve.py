@@ -24,7 +24,6 @@ from inspector.sources.base import Pin
 from inspector.sources.folder import FolderSource, local_file, local_files, missing
 from inspector.sources.hub import HubSource, Token
 from inspector.sources.names import MODEL_FILES, TEMPLATE_FILES, TOKENIZER_FILES, VOCABULARY_FILES
-from inspector.sources.tiktoken import preset_of
 from inspector.template import Template
 from inspector.tokenizers import family_of
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
@@ -54,7 +53,11 @@ def resolve_tokenizer(
     Errors: UnknownPreset, ArtifactUnavailable, ArtifactMismatch, Hub*, RepoNameInvalid, RevisionInvalid,
     FileNameInvalid, UnsupportedTokenizerClass, TokenizerInvalid.
     """
-    preset = presets.tokenizers().get(_preset_id(ref))
+    if ref.startswith("tiktoken:"):
+        from inspector.tokenizers.encodings import encoding_artifact  # it resolves rank files through this function
+
+        return encoding_artifact(ref.removeprefix("tiktoken:"), ref, progress)
+    preset = presets.tokenizers().get(ref)
     if preset:
         return _preset_tokenizer(ref, preset, progress)
     place = _Place(ref, tuple(presets.tokenizers()), progress, token, local)
@@ -128,11 +131,6 @@ def artifact_digest(files: Iterable[ArtifactFile], settings: dict[str, Any]) -> 
     lines = sorted(f"{file.name} {file.sha256}\n" for file in files)
     canonical = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(("".join(lines) + canonical).encode("utf-8")).hexdigest()
-
-
-def _preset_id(ref: str) -> str:
-    """Map `tiktoken:o200k_base` to the preset of that encoding; every other reference to itself."""
-    return preset_of(ref.removeprefix("tiktoken:")) if ref.startswith("tiktoken:") else ref
 
 
 def _preset_tokenizer(ref: str, preset: presets.TokenizerPreset, progress: cache.Progress | None) -> TokenizerArtifact:
