@@ -184,9 +184,9 @@ class StreamStep:
     index: int
     id: int
     piece: str
+    held: bytes
     bytes: bytes
     shown: str
-    held: bytes
     held_for_stop: str
     alone: str
     alone_is_wrong: bool

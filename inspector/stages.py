@@ -283,7 +283,8 @@ class _Ranks(_Model):
         return normalized, [(match[0], match.start()) for match in self._pattern.finditer(normalized)]
 
     def places(self, text: str, first: bool) -> Sequence[int] | None:
-        found, at = [], 0
+        found: list[int] = []
+        at = 0
         for before, after in stretches(text, self.tokenizer.form) if self.tokenizer.form else ():
             found += [at] * len(after) if before != after else range(at, at + len(before))
             at += len(before)

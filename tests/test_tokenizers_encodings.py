@@ -64,10 +64,16 @@ def test_the_alias_gpt2_is_r50k():
     )
 
 
+def test_a_reference_may_be_any_name_that_tiktoken_knows():
+    for name, size in (("gpt-4o-mini", 200019), ("gpt2", 50257), ("gpt-oss-20b", 201088), ("p50k_edit", 50284)):
+        tok = load_tokenizer(resolve_tokenizer(f"tiktoken:{name}"))
+        assert (tok.ref, tok.size) == (f"tiktoken:{name}", size)
+
+
 def test_an_unknown_name_lists_the_encodings():
     with pytest.raises(InspectorError) as caught:
         encoding_artifact("gpt-nonesuch")
-    assert caught.value.kind is ErrorKind.UnknownModel and "o200k_harmony" in caught.value.remedy
+    assert caught.value.kind is ErrorKind.UnknownPreset and "o200k_harmony" in caught.value.remedy
 
 
 def test_an_encoding_of_one_s_own_cl100k_im():

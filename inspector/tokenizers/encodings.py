@@ -33,7 +33,7 @@ RANKS_OF = {
 def encoding_name(name: str) -> str:
     """Give the encoding that a name means: an encoding, or a model as `tiktoken.encoding_for_model` reads it.
 
-    Errors: UnknownModel listing the encodings.
+    Errors: UnknownPreset listing the encodings.
 
     >>> encoding_name("gpt-4o-mini-2024-07-18"), encoding_name("gpt2"), encoding_name("gpt-oss-20b")
     ('o200k_base', 'gpt2', 'o200k_harmony')
@@ -47,7 +47,7 @@ def encoding_name(name: str) -> str:
     except KeyError:
         known = [*RANKS_OF, *sorted(plugin_encodings())]
         raise InspectorError(
-            ErrorKind.UnknownModel,
+            ErrorKind.UnknownPreset,
             f"tiktoken knows neither an encoding nor a model {name[:120]!r}",
             stage="source",
             where={"ref": f"tiktoken:{name[:200]}"},
@@ -75,7 +75,7 @@ def plugin_encodings() -> dict[str, Any]:
 def encoding_artifact(name: str, ref: str = "", progress: cache.Progress | None = None) -> TokenizerArtifact:
     """Give the artifact of a tiktoken name: an encoding, a model, `gpt2`, or a plug-in's encoding.
 
-    Errors: UnknownModel; TokenizerInvalid if a plug-in fails; as resolve_tokenizer for the rank file.
+    Errors: UnknownPreset; TokenizerInvalid if a plug-in fails; as resolve_tokenizer for the rank file.
     """
     from dataclasses import replace
 

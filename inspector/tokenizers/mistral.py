@@ -308,8 +308,8 @@ class TekkenMistral(_Format):
     ) -> RawEncoding:
         """Encode as the library's text tokenizer does: control tokens are no text."""
         utf8_or_raise(text)
-        ids = guarded(lambda: self._encoding.encode_to_numpy(text, disallowed_special=()), "tiktoken")
-        ids = ids.astype(np.int64) + self.num_special
+        ranks = guarded(lambda: self._encoding.encode_to_numpy(text, disallowed_special=()), "tiktoken")
+        ids = ranks.astype(np.int64) + self.num_special
         raw = RawEncoding(ids, *spans_from_ends(self._bytes.ends(ids)))
         return with_bos(raw, self.special_token_ids["bos_token"]) if add_special_tokens else raw
 

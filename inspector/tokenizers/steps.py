@@ -143,7 +143,8 @@ def greedy_steps(word: str, vocabulary: Mapping[str, int], prefix: str, limit: i
     """
     if len(word) > limit:
         return (GreedyStep(0, 0, None),)
-    steps, at = [], 0
+    steps: list[GreedyStep] = []
+    at = 0
     while at < len(word):
         ends = range(len(word), at, -1)
         found = next((end for end in ends if (prefix if at else "") + word[at:end] in vocabulary), None)
