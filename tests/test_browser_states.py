@@ -46,3 +46,27 @@ def test_the_record_is_of_the_time_that_the_shown_text_was_rendered_at(open_page
     bench.open("record")
     bench.page.wait_for_function("() => document.querySelector('.ti').parentNode.bench.state.records[0].startsWith('{')", timeout=ANSWER_MS)  # fmt: skip
     assert shown in bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.state.records[0]")
+
+
+def test_the_header_says_what_the_budget_dropped_and_a_rejection_is_called_one(open_page: Any) -> None:
+    bench = open_page()
+    for pane in "01":
+        bench.choose(f"tokenizer{pane}", "bytes")
+        bench.choose(f"template{pane}", "")
+    bench.type_in("messages", messages("a" * 40, "b" * 40, "c"))
+    bench.type_in("context_window", "60")
+    bench.page.click(".ti-head0 .ti-taken")
+    assert bench.page.get_attribute('[data-view="budget"]', "aria-selected") == "true"
+    assert "✓ kept messages[2]" in bench.page.inner_text(".ti-panel")
+    bench.type_in("context_window", "3")
+    panel = bench.page.inner_text(".ti-panel")
+    assert "Rejected: the required parts have" in panel and "✗ required messages[2]" in panel and "✓ kept" not in panel
+
+
+def test_errors_of_small_fields_have_the_width_of_the_form(open_page: Any) -> None:
+    bench = open_page()
+    for name in ("context_window", "clock"):
+        bench.type_in(name, "wrong")
+        field = bench.page.locator(f'[data-field="{name}"] .ti-err').bounding_box()
+        assert field["width"] > 0.9 * bench.page.locator('[data-in="messages"]').bounding_box()["width"]
+        bench.type_in(name, "")

@@ -353,3 +353,10 @@ def test_a_call_that_ends_the_turn_before_it_begins_is_warned_of() -> None:
 def test_a_pane_without_tokens_gives_its_error_to_the_control_view() -> None:
     bad = inspect([{"role": "user", "content": "hi"}], tokenizer="bytes", template_text="{{ raise_exception('no') }}")
     assert "no" in control_view.answer([bad])["panes"][0]["error"]
+
+
+def test_an_error_whose_message_begins_with_its_path_says_the_path_once() -> None:
+    messages = [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}]
+    error = inspect(messages, clock=CLOCK, tokenizer="bytes", template="chatml", profile="openai").error
+    assert error is not None and error.where["path"] in payload.error_text(error)
+    assert payload.error_text(error).count(error.where["path"]) == 1

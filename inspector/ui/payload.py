@@ -326,6 +326,7 @@ def error_text(error: InspectorError) -> str:
         f"{name} {error.where[name]}" if name != "path" else str(error.where[name])
         for name in names
         if error.where.get(name) is not None
+        and not (name == "path" and error.message.startswith(f"{error.where[name]}: "))  # said once
     )
     line = f"{place}: {error.message}" if place else error.message
     return " ".join((f"{line} → {error.remedy}" if error.remedy else line).split())

@@ -47,17 +47,40 @@ const moreButton = (n, act) => { const button = el('button', 'ti-btn', t('show_m
 const budgetLines = (pane) => {
   const budget = pane.budget;
   if (!budget) return [el('p', 'ti-note', t('no_window'))];
+  const rejected = budget.input_tokens > budget.max_input_tokens;
   const fact = (key) => { const line = el('p'); line.append(el('span', 'ti-key', t('budget_' + key)), ' ' + (typeof budget[key] === 'number' ? number(budget[key]) : String(budget[key] ?? '\u2013'))); return line; };
   const unit = (cls, mark, path, note) => { const line = el('p', cls); line.append(el('span', 'ti-key', mark + ' '), show(path), el('span', 'ti-dim', note ? '  ' + note : '')); return line; };
   const units = [
-    ...budget.kept.map((path) => ['ti-kept', '\u2713 ' + t('kept'), path, '']),
+    ...budget.kept.map((path) => (rejected ? ['ti-dropped', '\u2717 ' + t('required'), path, ''] : ['ti-kept', '\u2713 ' + t('kept'), path, ''])),
     ...budget.cut.map((c) => ['ti-cut', '\u2702 ' + t('cut'), c.path, t('tokens_lost', { n: number(c.tokens_lost) })]),
-    ...budget.dropped.map((d) => ['ti-dropped', '\u2717 ' + t('dropped'), d.path, t('dropped_note', { n: number(d.tokens), reason: d.reason })]),
+    ...budget.dropped.map((d, k) => ['ti-dropped', '\u2717 ' + t('dropped'), d.path, droppedNote(budget.dropped, k, rejected)]),
   ];
   const list = el('div', 'ti-units'), add = (from, to) => list.append(...units.slice(from, to).map((row) => unit(...row)));
   add(0, 500);
   if (units.length > 500) { const more = moreButton(units.length - 500, () => { more.remove(); add(500); }); list.append(more); }
-  return [...['context_window', 'max_new_tokens', 'max_input_tokens', 'policy', 'input_tokens', 'required_tokens'].map(fact), list];
+  const verdict = rejected ? [el('p', 'ti-err ti-thin', t('budget_rejected', { required: number(budget.required_tokens), limit: number(budget.max_input_tokens) }))] : [];
+  const names = ['context_window', 'max_new_tokens', 'max_input_tokens', 'policy', ...(rejected ? [] : ['input_tokens']), 'required_tokens'];
+  return [...verdict, ...names.map(fact), el('p', 'ti-dim', t(/^(tokens_|reject)/.test(budget.policy) ? 'budget_required_all' : 'budget_required_tokens_title')), list];
+};
+// A group goes as one (a tool call with its results, a turn): its first message carries the tokens of all of it.
+const droppedNote = (dropped, k, rejected) => {
+  const { path, tokens, reason } = dropped[k], near = (other) => other && other.reason === reason && other.path.split('[')[0] === path.split('[')[0];
+  if (rejected) return t('not_tried');
+  if (!tokens && near(dropped[k - 1])) return t('dropped_together');
+  const said = reasonText(reason), note = tokens ? t('dropped_note', { n: number(tokens), reason: said }) : said;
+  return !dropped[k + 1] || dropped[k + 1].tokens || !near(dropped[k + 1]) ? note : t('dropped_group', { note });
+};
+// The fixed sentences of the budget's reasons in the page's language; anything else stays as it was said.
+const REASONS = [
+  [/^with it the input has (\d+) tokens, the limit is (\d+)$/, 'reason_too_long', ['n', 'limit']],
+  [/^older than a message that does not fit$/, 'reason_older', []],
+  [/^in the middle: a turn nearer to an end does not fit$/, 'reason_middle', []],
+  [/^all its tokens lie in the part that (\w+) cuts$/, 'reason_cut', ['policy']],
+  [/^the template refuses the conversation with it: ([^]*)$/, 'reason_refused', ['message']],
+];
+const reasonText = (reason) => {
+  for (const [pattern, key, names] of REASONS) { const found = pattern.exec(reason); if (found) return t(key, Object.fromEntries(names.map((name, k) => [name, found[k + 1]]))); }
+  return reason;
 };
 
 const drawBudget = (state, host, bench) => {
