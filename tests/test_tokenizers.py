@@ -651,7 +651,7 @@ def u32(value: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "field"),
     [
-        (b"", "header"),
+        (b"", "magic"),
         (b"GGUF", "header"),
         (b"GGML" + bytes(40), "magic"),
         (b"GGUF" + u32(9) + bytes(40), "version"),
