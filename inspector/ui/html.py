@@ -16,8 +16,7 @@ from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
 CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views")
-LAST_SCRIPTS = ("heads", "revisions", "bench")
-STYLES = ("bench.css", "tools.css")
+LAST_SCRIPTS = ("heads", "bench")
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 
 
@@ -32,7 +31,7 @@ class Bench(gr.HTML):
         super().__init__(
             value=value,
             html_template=static_text("bench.html"),
-            css_template="\n".join(map(static_text, STYLES)),
+            css_template=static_text("bench.css"),
             js_on_load=script(),
             apply_default_css=False,
             padding=False,
