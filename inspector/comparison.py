@@ -183,17 +183,32 @@ def _reason(
         return stopped
     if where_a is None or where_b is None:
         longer, where = ("B", where_b) if where_a is None else ("A", where_a)
-        return f"{longer} goes on where the other ends: {_describe(where)}"
+        return f"{longer} goes on where the other ends: {_describe(where)}" + _other_tokenizer(a, b)
     for test in (_clock_reason, _bos_reason, _whitespace_reason):
         reason = test(a, b, byte, where_a, where_b)
         if reason:
-            return reason
-    return f"A writes {_excerpt(a, byte)}: {_describe(where_a)}; B writes {_excerpt(b, byte)}: {_describe(where_b)}"
+            return reason + _other_tokenizer(a, b)
+    return (
+        f"A writes {_excerpt(a, byte)}: {_describe(where_a)}; B writes {_excerpt(b, byte)}: {_describe(where_b)}"
+        + _other_tokenizer(a, b)
+    )
+
+
+def _other_tokenizer(a: Inspection, b: Inspection) -> str:
+    """Say that ids cannot be compared, whatever the bytes do."""
+    first, second = a.encoding, b.encoding
+    if first is None or second is None or first.tokenizer.digest == second.tokenizer.digest:
+        return ""
+    return "; the tokenizers differ: an id means another token on each side"
 
 
 def _excerpt(inspection: Inspection, byte: int, length: int = 24) -> str:
-    """Quote what begins at a byte offset, from the character that holds it."""
+    """Quote what begins at a byte offset, from the control token or else the character that holds it."""
     utf8 = _utf8(inspection)
+    token = _token_at_byte(inspection.encoding, byte)
+    encoding = inspection.encoding
+    if encoding is not None and token is not None and encoding.flags[token] & (TokenFlag.SPECIAL | TokenFlag.ADDED):
+        byte = min(byte, int(encoding.start[token]))
     while byte > 0 and utf8[byte] & 0xC0 == 0x80:
         byte -= 1
     text = utf8[byte : byte + 4 * length].decode("utf-8", "ignore")
@@ -217,8 +232,15 @@ def _clock_reason(a: Inspection, b: Inspection, byte: int, where_a: dict, where_
 def _bos_reason(a: Inspection, b: Inspection, byte: int, where_a: dict, where_b: dict) -> str | None:
     counts = [_leading_bos(side.encoding) for side in (a, b)]
     if byte == 0 and counts[0] != counts[1]:
-        return f"BOS: A begins with {counts[0]}, B with {counts[1]}"
+        return f"BOS: A begins {_bos_phrase(a, b, counts[0], True)}, B {_bos_phrase(a, b, counts[1], False)}"
     return None
+
+
+def _bos_phrase(a: Inspection, b: Inspection, count: int, named: bool) -> str:
+    """Say "without <bos>", "with one <bos>", or the same without the token's name."""
+    begun = next(side.encoding for side in (a, b) if side.encoding is not None and _leading_bos(side.encoding))
+    name = f" {begun.token(0).piece}" if named else ""
+    return f"with {'one' if count == 1 else count}{name}" if count else f"without{name}"
 
 
 def _leading_bos(encoding: Encoding | None) -> int:

@@ -21,6 +21,7 @@ JOBS: dict[str, str] = {
     "compare": "inspector.jobs:compare",
     "count": "inspector.jobs:count",
     "pieces": "inspector.jobs:pieces",
+    "token_bytes": "inspector.jobs:token_bytes",
     "ids": "inspector.jobs:ids",
     "view": "inspector.jobs:view",
     "safe": "inspector.jobs:safe",
@@ -88,6 +89,22 @@ def pieces(payload: bytes) -> bytes:
     artifact, ids = pickle.loads(payload)
     tokenizer = load_tokenizer(artifact)
     return _answer([tokenizer.piece(token_id) if token_id < tokenizer.size else None for token_id in ids])
+
+
+def token_bytes(payload: bytes) -> bytes:
+    """Give the bytes of ids as base64 for a pickled (TokenizerArtifact, ids); an id that it does not have is null."""
+    import base64
+
+    from inspector.tokenizers import load_tokenizer
+
+    artifact, ids = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    return _answer(
+        [
+            base64.b64encode(tokenizer.token_bytes(token_id)).decode("ascii") if token_id < tokenizer.size else None
+            for token_id in ids
+        ]
+    )
 
 
 def ids(payload: bytes) -> bytes:

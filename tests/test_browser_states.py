@@ -70,3 +70,39 @@ def test_errors_of_small_fields_have_the_width_of_the_form(open_page: Any) -> No
         field = bench.page.locator(f'[data-field="{name}"] .ti-err').bounding_box()
         assert field["width"] > 0.9 * bench.page.locator('[data-in="messages"]').bounding_box()["width"]
         bench.type_in(name, "")
+
+
+def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(open_page: Any) -> None:
+    bench = open_page()
+    bench.open("logits")
+    bench.page.wait_for_selector(".ti-logits", timeout=180_000)
+    assert "A: probability, rank, logit" in bench.page.inner_text(".ti-logits tr:first-child")
+    cells = bench.page.locator(".ti-logits .ti-piece").all_inner_texts()
+    assert "⏎" in cells and not any("Ċ" in cell or "Ġ" in cell for cell in cells)
+    bench.choose("tokenizer0", "bytes")
+    bench.choose("tokenizer1", "bytes")
+    bench.page.locator(".ti-logbar button").click()
+    bench.page.wait_for_function("() => document.querySelectorAll('.ti-panel .ti-err').length === 2", timeout=ANSWER_MS)
+    assert bench.page.locator(".ti-logits").count() == 0
+
+
+def test_another_reference_is_no_error_before_it_is_typed(open_page: Any) -> None:
+    bench = open_page()
+    before = bench.pane(0)
+    bench.page.locator('[data-in="tokenizer0"]').select_option(label="other reference…")
+    bench.settle()
+    assert bench.error("tokenizer0") == "" and bench.pane(0) == before
+    assert "Type a reference · shown: smollm2" in bench.page.inner_text(".ti-head0 .ti-age")
+    bench.type_in("tokenizer_ref0", "nonsense")
+    assert "the list above has all" in bench.error("tokenizer0")
+
+
+def test_the_pairing_remark_unfolds_and_speaks_chinese(open_page: Any) -> None:
+    bench = open_page()
+    note = bench.page.locator(".ti-head0 .ti-notes")
+    assert "was made for the tokenizer qwen3" in note.get_attribute("title")
+    note.locator("summary").click()
+    assert note.locator("p").is_visible()
+    bench.page.click('[data-act="language"]')
+    assert "是为分词器 qwen3 编写的" in bench.page.inner_text(".ti-head0 .ti-notes p")
+    assert "继续:模板文本" in bench.page.inner_text(".ti-compare")

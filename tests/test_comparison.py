@@ -7,7 +7,8 @@ import json
 import pytest
 from conversations import CONVERSATIONS, conversation
 
-from inspector import compare
+from inspector import compare, inspect
+from inspector.comparison import compare_inspections
 
 CLOCK = "2026-01-31T09:30:00"
 PAIRS = {
@@ -97,3 +98,28 @@ def test_equal_sides_have_no_difference_and_share_everything() -> None:
     assert result.equal_ids and result.first_difference is None
     assert result.shared_prefix_tokens == len(result.a.encoding)
     assert [op for op, *_rest in result.token_diff] == ["equal"]
+
+
+@pytest.mark.parametrize(
+    ("templates", "reason"),
+    [
+        (("hi", "{{ bos_token }}hi"), "BOS: A begins without <|begin_of_text|>, B with one"),
+        (("{{ bos_token }}hi", "hi"), "BOS: A begins with one <|begin_of_text|>, B without"),
+    ],
+)
+def test_a_missing_bos_is_named(templates: tuple[str, str], reason: str) -> None:
+    a, b = (
+        inspect([{"role": "user", "content": "x"}], tokenizer="llama3.1", template_text=text, clock=CLOCK)
+        for text in templates
+    )
+    assert compare_inspections(a, b).first_difference.reason == reason
+
+
+def test_an_excerpt_begins_with_the_whole_control_token_and_other_tokenizers_are_said() -> None:
+    a, b = (
+        inspect([{"role": "user", "content": "x"}], tokenizer=tokenizer, template_text=text, clock=CLOCK)
+        for tokenizer, text in (("qwen3", "<|im_start|>"), ("smollm2", "<|im_end|>"))
+    )
+    reason = compare_inspections(a, b).first_difference.reason
+    assert "A writes '<|im_start|>'" in reason and "B writes '<|im_end|>'" in reason
+    assert reason.endswith("; the tokenizers differ: an id means another token on each side")

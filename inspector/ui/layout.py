@@ -74,6 +74,7 @@ def start_value() -> str:
         "views": [{"id": view.id} for view in VIEWS],
         "profile": PROFILES,
         "policy": POLICIES,
+        "models": [preset.id for preset in presets.tokenizers().values() if preset.model is not None],
         "presets": choices(),
         "defaults": {"fields": fields, "panes": FIRST_PANES},
         "empty": EMPTY_PANE,
@@ -111,7 +112,7 @@ EMPTY_PANE: dict[str, Any] = {
     "info": {
         "paths": [],
         "counts": {"tokens": 0, "special": 0, "added": 0, "from_content": 0},
-        "warnings": [],
+        "findings": [],
         "assistant_from": None,
         "budget": None,
         "tensors": [],

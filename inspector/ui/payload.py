@@ -111,7 +111,10 @@ def _info(inspection: Any) -> dict[str, Any]:
         "clock": inspection.clock.isoformat(),
         "counts": counts(inspection.encoding),
         "assistant_from": inspection.encoding.assistant_mask_from,
-        "warnings": [finding.message for finding in inspection.findings],
+        "findings": [
+            {"rule": finding.rule, "message": finding.message, "remedy": finding.remedy}
+            for finding in inspection.findings
+        ],
     }
     for entry in VIEWS:
         if entry.data is not None:
@@ -329,7 +332,8 @@ def error_text(error: InspectorError) -> str:
         and not (name == "path" and error.message.startswith(f"{error.where[name]}: "))  # said once
     )
     line = f"{place}: {error.message}" if place else error.message
-    return " ".join((f"{line} → {error.remedy}" if error.remedy else line).split())
+    remedy = error.remedy.replace("`presets` lists all", "the list above has all")
+    return " ".join((f"{line} → {remedy}" if remedy else line).split())
 
 
 def merge_errors(errors: list[dict[str, Any]], panes: int) -> list[dict[str, Any]]:

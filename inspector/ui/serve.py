@@ -6,6 +6,7 @@ never exceptions: Gradio would hide their text.
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -159,9 +160,22 @@ def logits(request: Any) -> str:
         found = service.next_tokens(Fields(**fields), sides, model=model, top_k=TOP_K, session=f"page-{session}",
                                     local_files=_own_machine)  # fmt: skip
         results = [(side["logits"], side["error"]) for side in found["sides"]]
+        for options, (found_logits, _error) in zip(sides, results, strict=True):
+            if found_logits is not None:
+                _spell(options, found_logits["top"], session)
     except InspectorError as error:
         results = [(None, error.to_dict())] * PANES
     return payload.dumps(logits_view.answer(results)).decode()
+
+
+def _spell(options: Options, rows: list[dict[str, Any]], session: str) -> None:
+    """Add the bytes of each row's token (base64), so that the page shows it as in its token flow."""
+    from inspector.sources import resolve_tokenizer
+
+    artifact = resolve_tokenizer(options.tokenizer, token=None if _own_machine else False, local=_own_machine)
+    spelled = json.loads(_call("token_bytes", (artifact, [row["id"] for row in rows]), session))
+    for row, text in zip(rows, spelled, strict=True):
+        row["bytes"] = text
 
 
 def estimate(request: Any) -> str:

@@ -36,6 +36,7 @@ class Bench {
       if (input.tagName !== 'SELECT') { input.spellcheck = false; input.autocomplete = 'off'; }
     }
     for (const name of ['profile', 'policy']) for (const value of this.config[name]) { const option = el('option', '', value); option.value = value; this.field(name).append(option); }
+    for (const value of [...this.config.models, CUSTOM]) { const option = el('option', '', value); option.value = value; this.field('model').append(option); }
     for (const [name, value] of Object.entries(this.config.defaults.fields)) { const node = this.field(name); if (node.type === 'checkbox') node.checked = value; else node.value = value; }
     this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
     this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
@@ -60,6 +61,7 @@ class Bench {
     this.config.views.forEach((view, k) => { this.tabs[k].textContent = t('view_' + view.id); });
     this.$('.ti-grid').setAttribute('aria-label', t('grid_label'));
     this.$('.ti-second').setAttribute('aria-label', t('view_template'));
+    this.field('model').lastChild.textContent = t('custom_ref');
     this.markTabs(); this.drawTools();
     if (this.answer) this.showAnswer(this.answer); else this.draw(true);
     this.drawCard();
@@ -72,6 +74,8 @@ class Bench {
     for (const name of ['clock', 'profile', 'context_window', 'max_new_tokens', 'policy']) options[name] = value(name).trim();
     return { fields, panes: this.heads.map((head) => ({ ...head.read(), ...options })) };
   }
+  modelRef() { const model = this.field('model').value; return model === CUSTOM ? this.field('model_ref').value.trim() : model; }
+  modelChosen() { const ref = this.field('model_ref'); ref.hidden = this.field('model').value !== CUSTOM; }
   // The same, at the time that the shown answer was rendered at: what is asked for later describes what is in sight.
   readShown() {
     const request = this.read();
@@ -191,6 +195,7 @@ class Bench {
       const head = this.heads[q], of = this.shownOf[q], same = of && of.tokenizer === panes[q].tokenizer && of.template === panes[q].template && of.template_text === panes[q].template_text;
       this.root.classList.toggle('stale' + q, flag); head.node.classList.toggle('ti-old', flag);
       const why = this.waiting[q] ? (this.inFlight || this.dirty ? t('pane_waiting') : t('pane_old')) : this.failed[q] ? t('stale') : '';
+      if (head.wanting()) { head.showAge(t('reference_wanted') + (of ? ' \u00b7 ' + t('shown_of', { choice: head.named(of) }) : '')); return; }
       head.showAge(flag && of ? why + (same ? '' : ' \u00b7 ' + t('shown_of', { choice: head.named(of) })) : why);
     });
   }
@@ -223,7 +228,7 @@ class Bench {
     if (!c.first_difference) { line.textContent = c.equal.bytes && c.equal.ids ? t('equal') : t('equal_bytes'); return; }
     const d = c.first_difference;
     line.disabled = false;
-    line.textContent = t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', reason: d.reason });
+    line.textContent = t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', reason: said(d.reason) });
     line.title = t('go_to_difference');
   }
 
@@ -233,6 +238,7 @@ class Bench {
     panel.hidden = !view.panel; body.hidden = Boolean(view.panel);
     this.$('.ti-second').hidden = !split;
     this.$('.ti-body').classList.toggle('ti-split', split);
+    panel.classList.remove('ti-stale');
     if (view.panel) { view.panel(this.state, panel, this); return; }
     calibrate(this.$('.ti-space'));
     this.grid.set(this.modelOf(this.view, this.grid), keepScroll);
@@ -280,7 +286,10 @@ class Bench {
     const node = el('span', 'ti-legend'), item = (cls, text) => node.append(el('span', cls, text));
     if (['tokens', 'rendered'].includes(this.view) && this.state.colour === 'trained') { item('ti-seg ti-learned', t('trained')); item('ti-seg ti-unlearned', t('not_trained')); item('ti-dim', this.state.panes.map((pane, q) => 'AB'[q] + ': ' + t('mask_from_' + (pane.assistant_from || 'none'))).join(' \u00b7 ')); }
     else if (this.view === 'rendered' || (this.view === 'tokens' && this.state.colour === 'origin')) for (const kind of Object.values(KINDS)) item('ti-seg o-' + kind, t('kind_' + kind));
+    if (this.view === 'tokens' && this.state.colour === 'alternate') { item('ti-tok k0', t('legend_token')); item('ti-tok k1', t('legend_token')); }
     if (this.view === 'tokens') for (const [flag, text] of [['special', 'flag_special'], ['added', 'flag_added'], ['inserted', 'flag_inserted'], ['from_content', 'flag_from_content'], ['look_alike', 'flag_look_alike']]) item('ti-tok k0 f-' + flag + (flag === 'from_content' ? ' f-special' : ''), (flag === 'from_content' ? '\u26a0' : flag === 'inserted' ? '\u2295' : '') + t(text));
+    if (this.view === 'tokens') { const group = el('span', 'ti-group k0'); group.append(el('span', '', '\u00e9'), el('span', 'ti-part', '1'), el('span', 'ti-part', '2')); node.append(group, el('span', 'ti-dim', t('legend_group'))); }
+    if (VIEW_MODELS[this.view].flow) { item('ti-rowkey ti-rowkey-a', t('legend_text_a')); item('ti-rowkey ti-rowkey-b', t('legend_text_b')); if (this.view === 'tokens') item('ti-rowkey ti-rowkey-id', t('legend_ids')); item('ti-dim', t('legend_same')); }
     if (this.view === 'template') item('ti-ranmark', t('lines_that_wrote'));
     return node;
   }
@@ -296,7 +305,7 @@ class Bench {
   async askLogits() {
     Object.assign(this.state, { logitsBusy: true });
     if (this.view === 'logits') this.draw(true);
-    const answer = await this.server.logits({ session: this.session, model: this.field('model').value.trim(), ...this.readShown() });
+    const answer = await this.server.logits({ session: this.session, model: this.modelRef(), ...this.readShown() });
     Object.assign(this.state, { logitsBusy: false, logitsStale: false });
     if (typeof answer === 'string') this.state.logits = JSON.parse(answer); else this.lost(true);
     if (this.view === 'logits') this.draw(true);
@@ -680,6 +689,7 @@ class Bench {
       node.addEventListener('compositionend', () => this.changed());
     }
     this.root.addEventListener('click', (event) => { const act = event.target.closest('[data-act]'); if (act) this.act(act.dataset.act); });
+    this.field('model').addEventListener('change', () => { this.modelChosen(); if (!this.field('model_ref').hidden) this.field('model_ref').focus(); });
     this.compareLine.addEventListener('click', () => this.goToDifference());
     for (const [view, name] of [[grid, () => this.view], [this.$('.ti-second'), () => 'template']]) {
       view.addEventListener('mouseover', (event) => { if (!event.buttons) this.hover(event, name()); });

@@ -81,3 +81,34 @@ const t = (key, values) => {
   return values ? text.replace(/\{(\w+)\}/g, (all, name) => (name in values ? String(values[name]) : all)) : text;
 };
 const number = (n) => n.toLocaleString(language === 'zh' ? 'zh-CN' : 'en-US');
+
+// Fixed sentences that come from the server, in the page's language; anything else, and all that is quoted, stays as it is.
+const SENTENCES = [
+  [/^with it the input has (\d+) tokens, the limit is (\d+)$/, 'reason_too_long', ['n', 'limit']],
+  [/^older than a message that does not fit$/, 'reason_older', []],
+  [/^in the middle: a turn nearer to an end does not fit$/, 'reason_middle', []],
+  [/^all its tokens lie in the part that (\w+) cuts$/, 'reason_cut', ['policy']],
+  [/^the template refuses the conversation with it: ([^]*)$/, 'reason_refused', ['message']],
+  [/^the template (\S+) was made for the tokenizer (\S+), this is (\S+)$/, 'said_pairing', ['template', 'made_for', 'tokenizer']],
+  [/^use the tokenizer (\S+)$/, 'said_use_tokenizer', ['tokenizer']],
+  [/^([^]*); the tokenizers differ: an id means another token on each side$/, 'said_other_tokenizer', ['rest*']],
+  [/^same text, other tokenizer: the vocabularies or merges cut it differently$/, 'said_same_text', []],
+  [/^the clock: the two sides were rendered at different times or in different formats$/, 'said_clock', []],
+  [/^([AB]) goes on where the other ends: ([^]*)$/, 'said_goes_on', ['side', 'place*']],
+  [/^whitespace: ([AB]) writes ([^]*), ([AB]) does not \(([^]*)\)$/, 'said_whitespace', ['side', 'text', 'other', 'place*']],
+  [/^A writes ([^]*): (template text|special token \S+|the clock|[^:]*) \((template line \d+|no template line)\); B writes ([^]*): ([^:]*)$/, 'said_writes', ['a', 'place_a', 'line_a*', 'b', 'place_b*']],
+  [/^([^]*) \((template line \d+|no template line)\)$/, 'said_place', ['what*', 'line*']],
+  [/^template line (\d+)$/, 'template_line', ['n']],
+  [/^no template line$/, 'said_no_line', []],
+  [/^template text$/, 'said_template_text', []],
+  [/^special token (\S+)$/, 'said_special', ['name']],
+  [/^the clock$/, 'kind_clock', []],
+];
+const said = (text) => {
+  if (language === 'en') return text;
+  for (const [pattern, key, names] of SENTENCES) {
+    const found = pattern.exec(text);
+    if (found) return t(key, Object.fromEntries(names.map((name, k) => (name.endsWith('*') ? [name.slice(0, -1), said(found[k + 1])] : [name, found[k + 1]]))));
+  }
+  return text;
+};

@@ -47,6 +47,7 @@ const layoutFlow = (pane, rowToken, numRows, cols) => {
 
 const cellClass = (pane, i, colour) => {
   const names = ['ti-tok', toneOf(pane, i, colour)];
+  if (colour !== 'alternate') names.push('ti-edge');
   for (const flag of ['special', 'added', 'inserted', 'from_content', 'crosses_segment', 'look_alike', 'unknown', 'byte_fallback', 'generation_prompt'])
     if (pane.has(i, flag)) names.push('f-' + flag);
   return names.join(' ');

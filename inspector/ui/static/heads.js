@@ -20,28 +20,29 @@ class Head {
   }
 
   choice(name, entries, value) {
-    const id = FLOW.uid + '-' + name + this.q, box = el('div', 'ti-field'), label = el('label'), select = el('select'), custom = el('input'), err = el('p', 'ti-err');
+    const id = FLOW.uid + '-' + name + this.q, box = el('div', 'ti-field'), label = el('label'), select = el('select'), custom = el('input'), err = el('p', 'ti-err'), hint = el('p', 'ti-hint');
+    hint.hidden = true;
     box.dataset.field = name; select.id = id; label.htmlFor = id; select.dataset.in = name + this.q; custom.dataset.in = name + '_ref' + this.q;
     custom.type = 'text'; custom.hidden = true; custom.spellcheck = false; custom.autocomplete = 'off';
     err.hidden = true; err.setAttribute('role', 'alert'); err.id = id + '-err'; select.setAttribute('aria-describedby', err.id); custom.setAttribute('aria-describedby', err.id);
     for (const [key, text] of [...entries, [CUSTOM, 'custom_ref']]) { const option = el('option', '', text); option.value = key; option.dataset.key = text; select.append(option); }
     select.value = value;
-    if (select.selectedIndex < 0) { select.value = CUSTOM; custom.value = value; custom.hidden = false; }
+    if (select.selectedIndex < 0) { select.value = CUSTOM; custom.value = value; custom.hidden = hint.hidden = false; }
     select.addEventListener('change', () => {
-      custom.hidden = select.value !== CUSTOM;
+      custom.hidden = hint.hidden = select.value !== CUSTOM;
       if (!custom.hidden) custom.focus();
       if (select.value === PASTED) { this.paste.box.open = true; this.paste.area.focus(); }
       this.onInput();
     });
     custom.addEventListener('input', this.onInput);
-    box.append(label, select, custom, err);
-    return { box, label, select, custom, err };
+    box.append(label, select, custom, hint, err);
+    return { box, label, select, custom, hint, err, last: value };
   }
 
   pasteBox() {
     const box = el('details', 'ti-paste'), summary = el('summary'), area = el('textarea');
     area.rows = 8; area.spellcheck = false; area.dataset.in = 'template_text' + this.q;
-    area.addEventListener('input', () => { this.template.select.value = area.value ? PASTED : this.template.select.value; this.template.custom.hidden = this.template.select.value !== CUSTOM; this.onInput(); });
+    area.addEventListener('input', () => { this.template.select.value = area.value ? PASTED : this.template.select.value; this.template.custom.hidden = this.template.hint.hidden = this.template.select.value !== CUSTOM; this.onInput(); });
     box.append(summary, area);
     return { box, summary, area };
   }
@@ -52,7 +53,7 @@ class Head {
       this[kind].label.textContent = t(kind);
       this[kind].select.setAttribute('aria-label', name + ' ' + t(kind));
       this[kind].custom.setAttribute('aria-label', name + ' ' + t(kind + '_ref'));
-      this[kind].custom.placeholder = t(kind + '_ref_hint');
+      this[kind].hint.textContent = t(kind + '_ref_hint');
       for (const option of this[kind].select.options) if (option.dataset.key in strings.en) option.textContent = t(option.dataset.key);
     }
     this.paste.summary.textContent = t('template_paste');
@@ -61,15 +62,18 @@ class Head {
   }
 
   read() {
-    const tokenizer = this.tokenizer.select.value === CUSTOM ? this.tokenizer.custom.value.trim() : this.tokenizer.select.value;
-    const choice = this.template.select.value;
+    const choice = this.template.select.value, [tokenizer, template] = [this.tokenizer, this.template].map((field) => {
+      field.last = field.select.value === CUSTOM ? field.custom.value.trim() || field.last : field.select.value === PASTED ? OWN : field.select.value;
+      return field.last;
+    });
     return {
-      tokenizer,
-      template: choice === CUSTOM ? this.template.custom.value.trim() : choice === PASTED ? '' : choice,
+      tokenizer, template,
       template_text: choice === PASTED ? this.paste.area.value : null,
     };
   }
 
+  // Whether a reference is still to be typed; until then the pane stays with its last one.
+  wanting() { return [this.tokenizer, this.template].some(({ select, custom }) => select.value === CUSTOM && !custom.value.trim()); }
   // Say that what is shown is not of the present input; "" when it is.
   showAge(text) { this.age.textContent = text; }
   named(pane) {
@@ -87,8 +91,18 @@ class Head {
     const { budget } = pane, gone = budget && budget.input_tokens <= budget.max_input_tokens ? [['header_dropped', budget.dropped.length], ['header_cut', budget.cut.length]].filter(([, n]) => n) : [];
     if (gone.length) this.counts.append(button('ti-hot ti-forgedcount ti-taken', gone.map(([key, n]) => t(key, { n: number(n) })).join(', '), () => this.bench.open('budget')));
     this.bar.replaceChildren(partBar(pane, this.q, this.bench));
-    const warnings = pane.warnings || [];
-    this.notes.hidden = !warnings.length;
-    this.notes.textContent = warnings.join(' \u00b7 ');
+    const findings = pane.findings.filter(({ rule }) => rule !== 'budget-dropped'), small = findings.filter(({ rule }) => rule === 'template-pairing'), large = findings.filter((finding) => !small.includes(finding));
+    if (small.length) this.counts.append(this.smallNotes(small));
+    this.notes.hidden = !large.length;
+    this.notes.textContent = large.map(({ message }) => said(message)).join(' \u00b7 ');
+  }
+  // A remark that matters little: its text is in the tooltip and unfolds.
+  smallNotes(findings) {
+    const box = el('details', 'ti-notes'), text = findings.map(({ message, remedy }) => said(message) + (remedy ? ' \u2192 ' + said(remedy) : '')).join('\n');
+    box.open = Boolean(this.notesOpen);
+    box.title = text;
+    box.addEventListener('toggle', () => { this.notesOpen = box.open; });
+    box.append(el('summary', '', t('note_pairing')), el('p', '', text));
+    return box;
   }
 }

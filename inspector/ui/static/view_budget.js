@@ -67,22 +67,9 @@ const droppedNote = (dropped, k, rejected) => {
   const { path, tokens, reason } = dropped[k], near = (other) => other && other.reason === reason && other.path.split('[')[0] === path.split('[')[0];
   if (rejected) return t('not_tried');
   if (!tokens && near(dropped[k - 1])) return t('dropped_together');
-  const said = reasonText(reason), note = tokens ? t('dropped_note', { n: number(tokens), reason: said }) : said;
+  const why = said(reason), note = tokens ? t('dropped_note', { n: number(tokens), reason: why }) : why;
   return !dropped[k + 1] || dropped[k + 1].tokens || !near(dropped[k + 1]) ? note : t('dropped_group', { note });
 };
-// The fixed sentences of the budget's reasons in the page's language; anything else stays as it was said.
-const REASONS = [
-  [/^with it the input has (\d+) tokens, the limit is (\d+)$/, 'reason_too_long', ['n', 'limit']],
-  [/^older than a message that does not fit$/, 'reason_older', []],
-  [/^in the middle: a turn nearer to an end does not fit$/, 'reason_middle', []],
-  [/^all its tokens lie in the part that (\w+) cuts$/, 'reason_cut', ['policy']],
-  [/^the template refuses the conversation with it: ([^]*)$/, 'reason_refused', ['message']],
-];
-const reasonText = (reason) => {
-  for (const [pattern, key, names] of REASONS) { const found = pattern.exec(reason); if (found) return t(key, Object.fromEntries(names.map((name, k) => [name, found[k + 1]]))); }
-  return reason;
-};
-
 const drawBudget = (state, host, bench) => {
   const columns = el('div', 'ti-columns');
   state.own.panes.forEach((pane, q) => { const column = el('section'); column.append(partTable(pane, q, bench), ...budgetLines(pane)); columns.append(column); });
