@@ -274,7 +274,9 @@ def test_the_openai_estimate_is_labelled_and_an_unknown_model_is_refused_at_its_
     bench = open_page()
     bench.type_in("messages", messages("hi"))
     bench.type_in("openai_model", "gpt-4o-mini")
-    bench.page.wait_for_function("() => document.querySelector('.ti-estimate').textContent", timeout=ANSWER_MS)
+    bench.page.wait_for_function(
+        "() => document.querySelector('.ti-estimate').textContent.startsWith('estimate:')", timeout=ANSWER_MS
+    )
     assert bench.page.inner_text(".ti-estimate").startswith("estimate: 8 prompt tokens")
     bench.type_in("openai_model", "no-such-model")
     bench.page.wait_for_selector('[data-field="openai_model"] .ti-err:not([hidden])', timeout=ANSWER_MS)

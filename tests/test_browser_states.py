@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,3 +108,36 @@ def test_the_pairing_remark_unfolds_and_speaks_chinese(open_page: Any) -> None:
     bench.page.click('[data-act="language"]')
     assert "是为分词器 qwen3 编写的" in bench.page.inner_text(".ti-head0 .ti-notes p")
     assert "继续:模板文本" in bench.page.inner_text(".ti-compare")
+
+
+def test_a_reload_keeps_the_tab_and_a_second_tab_is_its_own(open_page: Any) -> None:
+    bench = open_page()
+    bench.choose("tokenizer1", "bytes")
+    bench.paste_template(0, "{{ messages[0].content }}!")
+    bench.type_in("messages", messages("kept"))
+    bench.type_in("context_window", "4000")
+    bench.page.click('[data-act="language"]')
+    bench.page.click('[data-act="dark"]')
+    bench.page.reload()
+    bench.settle()
+    assert bench.pane(0)["text"] == "kept!" and bench.page.input_value('[data-in="tokenizer1"]') == "bytes"
+    assert bench.page.input_value('[data-in="context_window"]') == "4000"
+    assert bench.page.evaluate("() => [document.documentElement.lang, document.body.classList.contains('dark')]") == ["zh-CN", True]  # fmt: skip
+    other = bench.context.new_page()
+    other.goto(bench.page.url)
+    other.wait_for_selector('#bench .ti[data-ready="1"]', timeout=ANSWER_MS)
+    assert "kept" not in other.input_value('[data-in="messages"]') and "词元" in other.inner_text(".ti-tabs")
+    bench.page.click('[data-act="reset"]')
+    bench.settle()
+    assert bench.page.input_value('[data-in="messages"]') == other.input_value('[data-in="messages"]')
+    assert bench.page.input_value('[data-in="template0"]') == "qwq-32b@current"
+
+
+def test_the_record_downloads_as_a_json_file(open_page: Any) -> None:
+    bench = open_page()
+    bench.open("record")
+    bench.page.wait_for_function("() => document.querySelector('.ti').parentNode.bench.state.records[1].startsWith('{')", timeout=ANSWER_MS)  # fmt: skip
+    with bench.page.expect_download() as started:
+        bench.page.get_by_role("button", name="B download JSON").click()
+    record = json.loads(Path(started.value.path()).read_text("utf-8"))
+    assert started.value.suggested_filename == "inspection-b.json" and record["input_ids"] == bench.pane(1)["ids"]

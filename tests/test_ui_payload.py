@@ -19,6 +19,7 @@ from inspector import inspect
 from inspector.comparison import compare_inspections
 from inspector.encode import FLAG_NAMES
 from inspector.errors import ErrorKind, InspectorError
+from inspector.sandbox import CallCancelled
 from inspector.ui import html, layout, payload, serve
 from inspector.ui.strings import STRINGS
 from inspector.ui.views import VIEWS
@@ -360,3 +361,20 @@ def test_an_error_whose_message_begins_with_its_path_says_the_path_once() -> Non
     error = inspect(messages, clock=CLOCK, tokenizer="bytes", template="chatml", profile="openai").error
     assert error is not None and error.where["path"] in payload.error_text(error)
     assert payload.error_text(error).count(error.where["path"]) == 1
+
+
+def test_progress_says_what_a_view_is_at_and_cancel_stops_it_before_the_next_artifact() -> None:
+    request, run = {"session": "0" * 32}, serve._Run()
+    assert json.loads(serve.progress(request)) is None
+    run.begin(1, "gemma3")
+    run.report(5, 10, "tokenizer.json")
+    serve._runs[request["session"]] = run
+    try:
+        shown = {"step": "artifacts", "pane": 1, "ref": "gemma3", "done": 5, "total": 10}
+        assert json.loads(serve.progress(request)) == shown
+        serve.cancel(request)
+        with pytest.raises(CallCancelled):
+            run.begin(0, "qwen3")
+    finally:
+        del serve._runs[request["session"]]
+    assert serve.progress({"session": ["x"]}) == serve.progress(None) == "null"

@@ -5,8 +5,13 @@ const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200;
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 const pathText = (steps) => steps.map((step, k) => (typeof step === 'number' ? '[' + step + ']' : /^[A-Za-z_]\w*$/.test(step) ? (k ? '.' : '') + step : '[' + JSON.stringify(step) + ']')).join('');
 
+// What a reload keeps: language and theme in this browser, the inputs in this tab. Where the browser refuses to store
+// (blocked, or more than it allows), nothing is kept, and the page works the same.
+const stored = (store, key) => { try { return window[store].getItem('inspector-' + key); } catch (error) { return null; } };
+const keep = (store, key, value) => { try { window[store].setItem('inspector-' + key, value); } catch (error) { /* nothing is kept */ } };
+
 // What decides a pane's answer: its choices, and the texts that are typed.
-const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), JSON.stringify([fields, pane.template_text])]);
+const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), [...Object.values(fields), pane.template_text].join('\u0000')]);
 
 class Bench {
   constructor(root, server, config) {
@@ -14,7 +19,10 @@ class Bench {
     this.$ = (selector) => root.querySelector(selector);
     this.session = Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
     strings = config.strings;
-    language = (navigator.language || '').startsWith('zh') ? 'zh' : 'en';
+    language = stored('localStorage', 'language') ?? ((navigator.language || '').startsWith('zh') ? 'zh' : 'en');
+    if (!(language in strings)) language = 'en';
+    const dark = stored('localStorage', 'dark');
+    if (dark !== null) document.body.classList.toggle('dark', dark === '1');
     const empty = () => new Pane(config.empty);
     this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''], control: null, safeOn: false, shift: [0, 0] };
     this.state.rows = unaligned(this.state.panes, [null, null]);
@@ -24,7 +32,7 @@ class Bench {
     this.grid = new Grid(this.$('.ti-grid'), this.$('.ti-space'), () => root.classList.contains('narrow'));
     this.second = new Grid(this.$('.ti-second'), this.$('.ti-second .ti-space'), () => root.classList.contains('narrow'));
     this.grid.painted = this.second.painted = () => this.mark();
-    this.build(); this.localize(); this.listen(); this.observe();
+    this.build(); this.restore(); this.localize(); this.listen(); this.observe();
     this.changed();
   }
 
@@ -46,6 +54,25 @@ class Bench {
     this.tabs = this.config.views.map((view) => this.tab(view));
     this.$('.ti-tabs').append(...this.tabs);
   }
+  // Every input of the form and of both heads, by name.
+  inputs() { return Object.fromEntries(Array.from(this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]'), (node) => [node.dataset.in, node.type === 'checkbox' ? node.checked : node.value])); }
+  put(values) {
+    for (const node of this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]')) {
+      const value = values[node.dataset.in];
+      if (node.type === 'checkbox') { if (typeof value === 'boolean') node.checked = value; continue; }
+      if (typeof value !== 'string' || (node.tagName === 'SELECT' && !Array.from(node.options).some((option) => option.value === value))) continue;
+      node.value = value;
+    }
+    this.heads.forEach((head) => head.chosen());
+    this.modelChosen();
+  }
+  restore() {
+    this.initial = this.inputs();
+    let saved = null;
+    try { saved = JSON.parse(stored('sessionStorage', 'inputs')); } catch (error) { /* another version's: the example it is */ }
+    if (saved && typeof saved === 'object') this.put(saved);
+    addEventListener('pagehide', () => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())));
+  }
   field(name) { return this.$('[data-in="' + name + '"]'); }
   tab(view) {
     const tab = el('button', 'ti-tab'); tab.type = 'button'; tab.dataset.view = view.id; tab.setAttribute('role', 'tab');
@@ -53,7 +80,7 @@ class Bench {
     return tab;
   }
   localize() {
-    this.root.lang = language === 'zh' ? 'zh-CN' : 'en';
+    this.root.lang = document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
     for (const node of this.root.querySelectorAll('[data-t]')) node.textContent = t(node.dataset.t);
     for (const node of this.root.querySelectorAll('[data-tl]')) node.setAttribute('aria-label', t(node.dataset.tl));
     for (const node of this.root.querySelectorAll('[data-tp]')) node.placeholder = t(node.dataset.tp);
@@ -85,6 +112,8 @@ class Bench {
   changed() {
     this.dirty = true;
     this.checkAge();
+    clearTimeout(this.keepTimer);
+    this.keepTimer = setTimeout(() => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())), 300);
     clearTimeout(this.timer);
     // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
     // overtaken: the server then gives it up for the newer one.
@@ -273,7 +302,8 @@ class Bench {
     }
     if (['tokens', 'rendered'].includes(this.view)) { button('previous_difference', () => this.difference(-1)); button('next_difference', () => this.difference(1)); }
     if (['tokens', 'bytes', 'rendered'].includes(this.view)) [0, 1].forEach((q) => { button('copy_' + (this.view === 'tokens' ? 'ids' : this.view === 'bytes' ? 'hex' : 'text'), () => this.copy(q)).prepend('AB'[q] + ' '); });
-    if (this.view === 'record') [0, 1].forEach((q) => { button('copy_json', () => this.copy(q)).prepend('AB'[q] + ' '); });
+    if (this.view === 'tensors') [0, 1].forEach((q) => { button('copy_text', () => this.copy(q)).prepend('AB'[q] + ' '); });
+    if (this.view === 'record') for (const [key, act] of [['copy_json', (q) => this.copy(q)], ['download_json', (q) => this.download(q)]]) [0, 1].forEach((q) => { button(key, () => act(q)).prepend('AB'[q] + ' '); });
     tools.append(el('span', 'ti-copied'), this.legend());
   }
   check(key, on, act) {
@@ -295,10 +325,17 @@ class Bench {
   }
   async copy(q) {
     const pane = this.state.panes[q];
-    const text = { tokens: () => JSON.stringify(Array.from(pane.ids)), bytes: () => hex(pane.bytes), rendered: () => pane.text(0, pane.bytes.length), record: () => this.state.records[q] }[this.view]();
+    const text = { tokens: () => JSON.stringify(Array.from(pane.ids)), bytes: () => hex(pane.bytes), rendered: () => pane.text(0, pane.bytes.length), record: () => this.state.records[q], tensors: () => tensorText(pane) }[this.view]();
     const said = this.$('.ti-copied');
     try { await navigator.clipboard.writeText(text); said.textContent = t('copied'); } catch (error) { said.textContent = t('copy_failed'); }
     setTimeout(() => { said.textContent = ''; }, 2500);
+  }
+
+  download(q) {
+    const link = el('a'), url = URL.createObjectURL(new Blob([this.state.records[q]], { type: 'application/json' }));
+    link.href = url; link.download = 'inspection-' + 'ab'[q] + '.json';
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
   }
 
   // ---- answers that are asked for -------------------------------------------------------------------------------
@@ -360,9 +397,11 @@ class Bench {
     if (this.estimateInFlight) { this.estimateAgain = true; return; }
     if (!model) { line.textContent = ''; return; }
     this.estimateInFlight = true;
+    const busy = setTimeout(() => { line.textContent = t('estimate_busy'); }, 150);
     const text = await this.server.estimate({ session: this.session, openai_model: model, ...this.read() });
     this.estimateInFlight = false;
-    if (typeof text === 'string') this.showEstimate(JSON.parse(text), line);
+    clearTimeout(busy);
+    if (typeof text === 'string') this.showEstimate(JSON.parse(text), line); else { line.textContent = ''; this.lost(true); }
     if (this.estimateAgain) { this.estimateAgain = false; this.askEstimate(); }
   }
   showEstimate({ count, error }, line) {
@@ -708,8 +747,9 @@ class Bench {
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
   }
   act(name) {
-    if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; this.localize(); }
-    if (name === 'dark') document.body.classList.toggle('dark');
+    if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
+    if (name === 'dark') keep('localStorage', 'dark', document.body.classList.toggle('dark') ? '1' : '0');
+    if (name === 'reset') { this.put(this.initial); this.changed(); }
     if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(); }
     if (name === 'cancel') this.cancel();
   }

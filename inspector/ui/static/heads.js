@@ -29,7 +29,7 @@ class Head {
     select.value = value;
     if (select.selectedIndex < 0) { select.value = CUSTOM; custom.value = value; custom.hidden = hint.hidden = false; }
     select.addEventListener('change', () => {
-      custom.hidden = hint.hidden = select.value !== CUSTOM;
+      this.chosen();
       if (!custom.hidden) custom.focus();
       if (select.value === PASTED) { this.paste.box.open = true; this.paste.area.focus(); }
       this.onInput();
@@ -42,7 +42,7 @@ class Head {
   pasteBox() {
     const box = el('details', 'ti-paste'), summary = el('summary'), area = el('textarea');
     area.rows = 8; area.spellcheck = false; area.dataset.in = 'template_text' + this.q;
-    area.addEventListener('input', () => { this.template.select.value = area.value ? PASTED : this.template.select.value; this.template.custom.hidden = this.template.hint.hidden = this.template.select.value !== CUSTOM; this.onInput(); });
+    area.addEventListener('input', () => { if (area.value) this.template.select.value = PASTED; this.chosen(); this.onInput(); });
     box.append(summary, area);
     return { box, summary, area };
   }
@@ -72,6 +72,11 @@ class Head {
     };
   }
 
+  // Show what the choices need: a line for a reference, the box for pasted text.
+  chosen() {
+    for (const { select, custom, hint } of [this.tokenizer, this.template]) custom.hidden = hint.hidden = select.value !== CUSTOM;
+    if (this.template.select.value === PASTED) this.paste.box.open = true;
+  }
   // Whether a reference is still to be typed; until then the pane stays with its last one.
   wanting() { return [this.tokenizer, this.template].some(({ select, custom }) => select.value === CUSTOM && !custom.value.trim()); }
   // Say that what is shown is not of the present input; "" when it is.

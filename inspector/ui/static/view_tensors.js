@@ -6,5 +6,6 @@ const tensorLines = (pane) => pane.tensors.flatMap((tensor) => [
   { parts: [['', ' ']] },
 ]);
 
+const tensorText = (pane) => pane.tensors.map(({ name, dtype, shape, note, sample }) => name + ' ' + dtype + '[' + shape.join(', ') + '] ' + note + '\n' + sample).join('\n');
 
 VIEW_MODELS.tensors = { gutter: 12, model: (state, cols) => sideBySide(state, cols, tensorLines, { gutterWidth: 12 }) };
