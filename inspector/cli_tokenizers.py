@@ -67,6 +67,36 @@ def decode_command(
     print(f"text: {result['text']!r}" + (f"  (unfinished bytes: {result['leftover']})" if result["leftover"] else ""))
 
 
+@app.command(name="differences", epilog="Example: python -m inspector differences llama3.1")
+def differences_command(
+    tokenizer: Annotated[str, typer.Argument(metavar="REF", help="Preset id, folder or source reference.")],
+    as_json: JsonOpt = False,
+) -> None:
+    """Say what bites about a tokenizer: loading, sizes, end and begin tokens, a wrong pattern."""
+
+    def work() -> dict[str, Any]:
+        from inspector import service
+
+        with _progress() as progress:
+            return service.differences(tokenizer, progress=progress)
+
+    result = _run(work, as_json, schema="differences/1")
+    if as_json:
+        _print_json(result)
+        return
+    sizes, loading = result["sizes"], result["loading"]
+    print(f"sizes: vocab_size {sizes['vocab_size']}, len(tokenizer) {sizes['size']}, embedding rows {sizes['rows']}")
+    if loading:
+        print(f"AutoTokenizer: {loading['differing']} of {loading['num_texts']} texts get other ids")
+    if result["reconstructed"]:
+        print("rebuilt from a GGUF: not the original tokenizer.json")
+    for part in ("sizes", "ends", "bos"):
+        for remark in result[part]["remarks"]:
+            print(f"{part}: {remark}")
+    if result["pattern"]["remark"]:
+        print(f"pattern: {result['pattern']['remark']}")
+
+
 @app.command(
     name="tokenizers", epilog="Example: python -m inspector tokenizers '2 + 2 = 4' --tokenizer r50k --tokenizer o200k"
 )

@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 from dataclasses import astuple
+from datetime import datetime
 from typing import Any
 
 JOBS: dict[str, str] = {
@@ -30,6 +31,7 @@ JOBS: dict[str, str] = {
     "stages": "inspector.jobs:stages",
     "stream": "inspector.jobs:stream",
     "tokenizers": "inspector.jobs:tokenizers",
+    "differences": "inspector.jobs:differences",
 }
 
 
@@ -180,6 +182,24 @@ def tokenizers(payload: bytes) -> bytes:
     text, artifacts, prices = pickle.loads(payload)
     table = side_by_side(text, [load_tokenizer(artifact) for artifact in artifacts], prices=prices)
     return _answer({**table.to_dict(), "csv": table.to_csv()})
+
+
+_SHORT_CHAT = b'[{"role":"user","content":"When is high tide?"},{"role":"assistant","content":"At noon."}]'
+
+
+def differences(payload: bytes) -> bytes:
+    """Give the differences that bite of a pickled (TokenizerArtifact, config.json, generation_config.json)."""
+    from inspector.job import Job, Options
+    from inspector.pipeline import run
+    from inspector.tokenizers import load_tokenizer
+    from inspector.vocabularies import differences as give
+
+    artifact, config, generation = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    options = Options(tokenizer=artifact.ref, add_generation_prompt=False, clock=datetime(2026, 1, 1))
+    encoding = run(Job(_SHORT_CHAT, options, artifact, None)).encoding if tokenizer.chat_templates else None
+    read = [None if data is None else json.loads(data) for data in (config, generation)]
+    return _answer(give(artifact, tokenizer, config=read[0], generation_config=read[1], encoding=encoding))
 
 
 def _answer(value: Any) -> bytes:

@@ -198,6 +198,29 @@ def tokenizers(
     return _call("tokenizers", (text, [resolve_tokenizer(ref, progress) for ref in refs], prices or {}), session)
 
 
+def differences(ref: str, *, progress: Progress | None = None, session: str = OWN) -> dict[str, Any]:
+    """Give what bites about a tokenizer: how it loads, its sizes against the model's, its end and begin tokens.
+
+    Errors: artifact errors, TokenizerInvalid.
+    """
+    from inspector.sources import read_verified, resolve_files, resolve_tokenizer
+
+    artifact = resolve_tokenizer(ref, progress)
+    pinned = ref in presets.tokenizers()
+    configs: dict[str, bytes] = {}
+    if not pinned:
+        _ref, files = resolve_files(ref, ("config.json", "generation_config.json"), progress)
+        configs = {file.name: read_verified(file) for file in files}
+    result = _call(
+        "differences", (artifact, configs.get("config.json"), configs.get("generation_config.json")), session
+    )
+    if pinned:
+        from inspector.vocabularies import auto_tokenizer_difference
+
+        return {**result, "loading": auto_tokenizer_difference(artifact)}
+    return {**result, "loading": None}
+
+
 def next_tokens(
     request: bytes | Fields,
     sides: Sequence[Options],

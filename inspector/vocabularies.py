@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -430,6 +430,51 @@ def _leading(ids: Sequence[int], token_id: int | None) -> int:
     while token_id is not None and count < len(ids) and ids[count] == token_id:
         count += 1
     return count
+
+
+_PROBES = (
+    "hello world", "eBay pH 2026's", "x != y , ok", "天空为什么是蓝色？", "émoji 🌶 e\u0301", "  two  spaces\n\n\nand\tlines",
+    "def f(x):\n    return x+1", "12345 007", "don't we'll", "Cửa Việt", "．ＡＢＣ", "",
+)  # fmt: skip
+
+
+def auto_tokenizer_difference(artifact: TokenizerArtifact) -> dict[str, Any] | None:
+    """Compare with AutoTokenizer on a few telling texts; None for a family that it does not load.
+
+    Only for pinned files: AutoTokenizer opens whatever a configuration names. It writes temporary links, which a
+    sandboxed child may not.
+    """
+    from inspector.tokenizers import load_tokenizer
+
+    if artifact.family != "fast":
+        return None
+    return loading_difference(artifact, load_tokenizer(artifact), _PROBES).to_dict()
+
+
+def differences(
+    artifact: TokenizerArtifact,
+    tokenizer: Tokenizer,
+    *,
+    config: Mapping[str, Any] | None,
+    generation_config: Mapping[str, Any] | None,
+    encoding: Encoding | None,
+) -> dict[str, Any]:
+    """Give the differences that bite for one tokenizer as JSON values, apart from `auto_tokenizer_difference`.
+
+    `encoding`: a render of a short chat with an answer by the tokenizer's own template, None where it has none.
+    """
+    from inspector.control import terminator
+
+    end = None if encoding is None else terminator(encoding)
+    pattern = pattern_remark(tokenizer)
+    return {
+        "tokenizer": {"ref": artifact.ref, "id": artifact.id, "digest": artifact.digest},
+        "reconstructed": tokenizer.reconstructed,
+        "sizes": asdict(vocabulary_sizes(tokenizer, config)),
+        "ends": asdict(end_tokens(tokenizer, generation_config, end)),
+        "bos": asdict(bos_rules(tokenizer, encoding)),
+        "pattern": {"known": known_pattern(tokenizer), "remark": pattern},
+    }
 
 
 # --- known pre-tokenizer patterns ---------------------------------------------------------------------------------------

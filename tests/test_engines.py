@@ -82,7 +82,11 @@ def test_each_known_engine_fault_shows_what_every_engine_makes_of_it(fault: str,
 
 def test_a_generation_prompt_that_is_off_is_undefined_in_llama_cpp_only() -> None:
     results = check(FAULTS["ENG-11"]["minimal_input"]["template"], add_generation_prompt=False)
-    assert {name: result.text for name, result in results.items()} == {"jinja2": "", "minijinja": "", "llama.cpp": "<a>"}
+    assert {name: result.text for name, result in results.items()} == {
+        "jinja2": "",
+        "minijinja": "",
+        "llama.cpp": "<a>",
+    }
     assert not results["llama.cpp"].equal
 
 

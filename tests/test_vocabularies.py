@@ -226,3 +226,16 @@ def test_map_08_llama_3_s_pattern_in_a_mistral_vocabulary_is_remarked(tmp_path):
     folder.mkdir()
     wrong = converted(folder, "llama3", lambda table: None)
     assert "Llama 3's pattern" in pattern_remark(wrong)
+
+
+def test_the_differences_of_a_preset_are_given_by_the_command() -> None:
+    import json
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "inspector", "differences", "llama3.1", "--json"], capture_output=True, timeout=300
+    )
+    result = json.loads(done.stdout)
+    assert done.returncode == 0 and result["loading"]["differing"] == 0 and result["bos"]["twice"]
+    assert result["sizes"]["size"] == 128256 and result["ends"]["turn_terminator"][1] == "<|eot_id|>"
