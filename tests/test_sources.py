@@ -457,3 +457,28 @@ def test_a_lock_that_another_process_keeps_is_reported(empty_cache, monkeypatch)
 def _take_lock() -> None:
     with cache.lock("pypi:some==1"):
         raise RuntimeError("the lock was not held")
+
+
+def test_the_progress_count_survives_folders_that_vanish_meanwhile(tmp_path):
+    import shutil
+    import threading
+
+    from inspector.sources.process import _written
+
+    stop = threading.Event()
+
+    def churn():
+        while not stop.is_set():
+            for number in range(20):
+                (tmp_path / f"d{number}" / "deep").mkdir(parents=True, exist_ok=True)
+                (tmp_path / f"d{number}" / "deep" / "file").write_bytes(b"x" * 10)
+            for number in range(20):
+                shutil.rmtree(tmp_path / f"d{number}", ignore_errors=True)
+
+    worker = threading.Thread(target=churn)
+    worker.start()
+    try:
+        assert all(0 <= _written(tmp_path) <= 200 for _ in range(2000))
+    finally:
+        stop.set()
+        worker.join()

@@ -5,6 +5,7 @@ The client brings the user's configuration (index, proxy, credentials); this mod
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -71,12 +72,12 @@ def _wait(child: subprocess.Popen, folder: Path, label: str, size: int, progress
 
 
 def _written(folder: Path) -> int:
+    """Count the bytes below a folder, while the client makes and removes files and folders in it."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # the client may remove its temporary files while we look
-            continue
+    for parent, _folders, names in os.walk(folder):  # unlike rglob, it passes over a folder that has just gone
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(parent, name)).st_size
     return total
 
 
