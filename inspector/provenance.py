@@ -766,6 +766,57 @@ class TracedBytes(bytes):
         return TracedBytes, (bytes(self), self._source)
 
 
+def computed(value: Any, *operands: Any) -> Any:
+    """Give a number that was computed from operands; it names the request's numbers and texts among them."""
+    inputs = dict.fromkeys(path for operand in operands for path in _paths_in(operand))
+    if not inputs or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return TracedInt(value, _derived_origin(tuple(inputs)))
+    return TracedFloat(value, _derived_origin(tuple(inputs))) if isinstance(value, float) else value
+
+
+def _paths_in(operand: Any) -> Iterator[str]:
+    if isinstance(operand, (TracedInt, TracedFloat)):
+        yield from _inputs_of(operand._origin)
+    elif isinstance(operand, Traced):
+        for run in operand._runs:
+            if run[1] is not TEMPLATE:
+                yield from _inputs_of(run[1])
+
+
+def _bare(number: Any) -> Any:
+    """Give a number without its origin."""
+    if isinstance(number, TracedInt):
+        return int.__int__(number)
+    return float.__float__(number) if isinstance(number, TracedFloat) else number
+
+
+def _arithmetic(kind: type) -> type:
+    """Let a number's arithmetic name what it was computed from. Results and errors are those of the bare numbers."""
+
+    def binary(operation: Callable[[Any, Any], Any], swapped: bool) -> Callable[[Any, Any], Any]:
+        def method(self: Any, other: Any) -> Any:
+            if not isinstance(other, (int, float)):
+                return NotImplemented
+            pair = (_bare(other), _bare(self)) if swapped else (_bare(self), _bare(other))
+            return computed(operation(*pair), self, other)
+
+        return method
+
+    def unary(operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda self: computed(operation(_bare(self)), self)
+
+    for name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow"):
+        operation = getattr(operator, name)
+        setattr(kind, f"__{name}__", binary(operation, False))
+        setattr(kind, f"__r{name}__", binary(operation, True))
+    for name in ("neg", "pos", "abs"):
+        setattr(kind, f"__{name}__", unary(getattr(operator, name)))
+    return kind
+
+
+@_arithmetic
 class TracedInt(int):
     """An integer of the request: computes as `int`, and carries its path when printed."""
 
@@ -785,6 +836,7 @@ class TracedInt(int):
         return TracedInt, (int(self), self._origin)
 
 
+@_arithmetic
 class TracedFloat(float):
     """A floating-point number of the request: computes as `float`, and carries its path when printed."""
 

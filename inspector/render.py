@@ -413,9 +413,10 @@ def _assemble(
     columns = _Columns(traced.table, utf8)
     prompt_start = _prompt_start(text, columns, call, traced)
     segments = columns.segments(prompt_start)
-    spans, source = columns.generation_spans(), "generation"
-    if not spans:
-        spans, source = _assistant_spans(columns, utf8, call), "provenance"
+    if _GENERATION_TAG.search(call.text):
+        spans, source = columns.generation_spans(), "generation"  # none where no tag was reached: nothing is trained
+    else:
+        spans, source = _assistant_spans(columns, utf8, call, prompt_start), "provenance"
     return Rendered(
         kind="bytes",
         text=text,
@@ -427,7 +428,7 @@ def _assemble(
         provenance="unknown" if note else "traced",
         provenance_note=note,
         assistant_spans=spans,
-        assistant_from=source if spans else None,
+        assistant_from=source if spans or source == "generation" else None,
         generation_prompt=None if prompt_start is None else (prompt_start, len(utf8)),
         warnings=traced.warnings,
     )
@@ -467,7 +468,7 @@ class _Columns:
         self.path[where] = column(list(map(place_of.__getitem__, paths)))
         exact = where[np.frombuffer(bytes(map(_get_exact, origins)), bool)]
         self.field_start[exact] = table.offset[exact]
-        if self._byte_of is not None:
+        if not all(origin.text.isascii() for origin in origins):
             self._measure_fields(table)
 
     def _measure_fields(self, table: RunTable) -> None:
@@ -475,6 +476,8 @@ class _Columns:
         tables: dict[Origin, _ByteOffsets] = {}
         for row in np.flatnonzero(self.field_start > 0).tolist():
             origin = table.origins[row]
+            if origin.text.isascii():
+                continue
             if origin not in tables:
                 tables[origin] = _ByteOffsets(origin.text.encode("utf-8", "surrogatepass"))
             self.field_start[row] = tables[origin](table.offset[row])
@@ -574,15 +577,20 @@ def common_prefix(a: str, b: str) -> int:
 
 # --- the assistant's bytes, derived -----------------------------------------------------------------------------
 
+_GENERATION_TAG = re.compile(r"\{%-?\s*generation\s*-?%\}")
 _BAR_LITERAL = re.compile(r"<[|｜][^<>\n]{1,60}[|｜]>")
 _TAG_LITERAL = re.compile(r"</?[A-Za-z_][\w.:-]{0,40}>")
+_ROLE_WORD = re.compile(rb"\s*\w*\s*")
+_TERMINATOR_REACH = 96  # bytes of literal text after a turn in which its terminator is looked for
 _ASSISTANT_ROLES = ("assistant", "model")
 # As plain ints: numpy compares an array with an enum ten times slower.
 _TEMPLATE, _SPECIAL = int(SegmentKind.TEMPLATE), int(SegmentKind.SPECIAL)
 _TOOL, _KWARG = int(SegmentKind.TOOL), int(SegmentKind.KWARG)
 
 
-def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tuple[tuple[int, int], ...]:
+def _assistant_spans(
+    columns: _Columns, utf8: bytes, call: TemplateCall, prompt_start: int | None
+) -> tuple[tuple[int, int], ...]:
     indexes = _given_indexes(call.messages)
     speakers = [index for index, message in zip(indexes, call.messages) if message.get("role") in _ASSISTANT_ROLES]
     if not speakers:
@@ -593,14 +601,16 @@ def _assistant_spans(columns: _Columns, utf8: bytes, call: TemplateCall) -> tupl
     speaks[NOBODY] = False  # the last entry: other content
     said = speaks[owner]
     owner, first, last = owner[said], first[said], last[said]
-    stops = _literal_stops(columns, last)
+    stops = np.minimum(_literal_stops(columns, last), columns.size if prompt_start is None else prompt_start)
     search = _Terminators(call)
     best: dict[int, tuple[int, int, int]] = {}
     ends = columns.end[last]
     for index, start, end, stop in zip(*map(np.ndarray.tolist, (owner, columns.start[first], ends, stops))):
-        if index not in best or end - start > best[index][1] - best[index][0]:
+        if index not in best or end - start >= best[index][1] - best[index][0]:  # of equal ones the last is the turn
             best[index] = (start, end, stop)
-    return tuple(sorted((start, end + search.length_in(utf8[end:stop])) for start, end, stop in best.values()))
+    limit = columns.size if prompt_start is None else prompt_start
+    spans = ((a, b + search.length_in(utf8[b:stop], stop < limit)) for a, b, stop in best.values())
+    return tuple(sorted(spans))
 
 
 def _given_indexes(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
@@ -643,24 +653,34 @@ def _literal_stops(columns: _Columns, rows: np.ndarray) -> np.ndarray:
 
 
 class _Terminators:
-    """Finds the turn terminator in the literal text after a turn; equal texts are searched once."""
+    """Finds the turn terminator in the literal text after a turn; equal texts are searched once.
+
+    It is the first special token's text or marker there, no farther than a blank line. A marker after which
+    nothing but a role's word stands before the next content opens the next turn, and is no terminator; a special token
+    of the tokenizer always is one.
+    """
 
     def __init__(self, call: TemplateCall) -> None:
         tokens = {name: text for name, text in call.special_tokens.items() if isinstance(text, str) and text}
         self._literals = [text.encode() for name, text in tokens.items() if name != "bos_token"]
-        self._known: dict[bytes, int] = {}
+        self._known: dict[tuple[bytes, bool], int] = {}
 
-    def length_in(self, after: bytes) -> int:
-        """Give the bytes up to the end of the terminator; 0 where there is none."""
-        length = self._known.get(after)
+    def length_in(self, after: bytes, followed: bool) -> int:
+        """Give the bytes up to the end of the terminator; 0 where there is none. `followed`: content comes after."""
+        length = self._known.get((after, followed))
         if length is None:
-            length = self._known[after] = self._search(after)
+            length = self._known[after, followed] = self._search(after, followed)
         return length
 
-    def _search(self, after: bytes) -> int:
-        places = [place + len(text) for text in self._literals if (place := after.find(text)) >= 0]
-        text = after.decode("utf-8")
-        shaped = _BAR_LITERAL.search(text) or (None if places else _TAG_LITERAL.search(text))
+    def _search(self, after: bytes, followed: bool) -> int:
+        lead = len(after) - len(after.lstrip())
+        near = after[lead:].split(b"\n\n", 1)[0][:_TERMINATOR_REACH]
+        named = [place + len(text) for text in self._literals if (place := near.find(text)) >= 0]
+        text = near.decode("utf-8", "ignore")
+        shaped = _BAR_LITERAL.search(text) or (None if named else _TAG_LITERAL.search(text))
+        places = [lead + end for end in named]
         if shaped is not None:
-            places.append(len(text[: shaped.end()].encode("utf-8")))
+            end = lead + len(text[: shaped.end()].encode("utf-8"))
+            if end in places or not (followed and _ROLE_WORD.fullmatch(after[end:])):
+                places.append(end)
         return min(places, default=0)

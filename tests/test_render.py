@@ -60,7 +60,7 @@ def test_each_byte_names_its_writer_and_its_template_line() -> None:
         ("tool", "tools[0].name", 5, "f"),
         ("document", "documents[0].title", 5, "D"),
         ("kwarg", "chat_template_kwargs.flag", 5, "on"),
-        ("template", None, 5, "2"),
+        ("derived", "chat_template_kwargs.loop_count", 5, "2"),
     ]
 
 
@@ -369,3 +369,62 @@ def test_an_empty_render_has_no_segments() -> None:
 def test_a_rendered_value_survives_pickling() -> None:
     rendered = run(LOOP)
     assert rows(pickle.loads(pickle.dumps(rendered))) == rows(rendered)
+
+
+def _control(messages, text, tokenizer="llama3", **options):
+    from inspector import inspect
+
+    return inspect(messages, tokenizer=tokenizer, template_text=text, add_generation_prompt=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [("\u00e9z", "{{ messages[0].content[1:] }}"), ("\u00a0hello", "{{ messages[0].content | trim }}")],
+)
+def test_a_field_offset_counts_bytes_also_where_the_rendered_text_is_ascii(content, text):
+    segment = _control([{"role": "user", "content": content}], text).rendered.segments.to_dicts()[0]
+    assert segment["field_start"] == 2
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["n + 1", "1 + n", "n * 1", "n | abs", "(n / 1) | int", "n - 0", "-(-n)", "messages[0].s | int", "messages[0].s | length + 3",
+     "n // 1", "n % 100", "n ** 1", "(n + 0.0) | round | int"],
+)  # fmt: skip
+def test_a_number_computed_from_the_request_is_content_and_writes_no_control_token(expression):
+    text = "{% set n = messages[0].n %}<|reserved_special_token_{{ " + expression + " }}|>"
+    result = _control([{"role": "user", "content": "x", "n": 4, "s": "4"}], text)
+    segments = result.rendered.segments.to_dicts()
+    assert any(s["kind"] == "derived" and s["path"].startswith("messages[0].") for s in segments), segments
+    assert result.encoding.safe_input_ids.tolist() != result.encoding.input_ids.tolist()
+
+
+def test_a_number_that_the_template_computes_alone_stays_the_template_s():
+    result = _control([{"role": "user", "content": "x"}], "{% for m in messages %}{{ loop.index + 2 }}{% endfor %}")
+    assert {s["kind"] for s in result.rendered.segments.to_dicts()} == {"template"}
+
+
+def test_a_generation_tag_that_is_not_reached_trains_nothing():
+    text = (
+        "{% for m in messages %}{% if m.train %}{% generation %}{{ m.content }}{% endgeneration %}"
+        "{% else %}<{{ m.role }}>{{ m.content }}</{{ m.role }}>{% endif %}{% endfor %}"
+    )
+    result = _control([{"role": "assistant", "content": "do not train", "train": False}], text)
+    assert result.encoding.assistant_mask.sum() == 0 and result.encoding.assistant_mask_from == "generation"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}\n{% endfor %}", ["A", "B"]),
+        ("{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}\n{% endfor %}", ["A", "B"]),
+        ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}", ["A<|im_end|>", "B<|im_end|>"]),
+        ("{% for m in messages %}{{ m.content }}{% endfor %}\n\n<END CONVERSATION>\n\nSay what is unsafe. <|im_end|>", ["A", "B"]),
+        ("Last: {{ messages[1].content }}\n{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
+         ["A<|im_end|>", "B<|im_end|>"]),
+    ],
+)  # fmt: skip
+def test_the_derived_mask_ends_with_the_terminator_and_never_takes_the_next_turn_s_opener(text, masked):
+    messages = [{"role": role, "content": c} for role, c in zip(["user", "assistant"] * 2, ["q", "A", "r", "B"])]
+    rendered = _control(messages, text, tokenizer="qwen3").rendered
+    assert [rendered.utf8[a:b].decode() for a, b in rendered.assistant_spans] == masked

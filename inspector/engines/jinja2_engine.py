@@ -48,6 +48,7 @@ from inspector.provenance import (
     add,
     add_parts,
     assemble,
+    computed,
     concat,
     derive,
     dump_json,
@@ -660,12 +661,26 @@ def _trim(value: Any, chars: str | None = None) -> str:
     return (value if isinstance(value, str) else traced_str(value)).strip(chars)
 
 
+def _computing(name: str) -> Callable[..., Any]:
+    """A filter that makes a number: the number names what it was made from."""
+    plain = FILTERS[name]
+    environmental = hasattr(plain, "jinja_pass_arg")
+
+    @wraps(plain)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        value = args[1] if environmental else args[0]
+        made = plain(*args, **kwargs)
+        return made if made is value else computed(made, value)
+
+    return run
+
+
 def _keep_int(value: Any, default: Any = 0, base: int = 10) -> Any:
-    return value if isinstance(value, TracedInt) else FILTERS["int"](value, default, base)
+    return value if isinstance(value, TracedInt) else computed(FILTERS["int"](value, default, base), value)
 
 
 def _keep_float(value: Any, default: Any = 0.0) -> Any:
-    return value if isinstance(value, TracedFloat) else FILTERS["float"](value, default)
+    return value if isinstance(value, TracedFloat) else computed(FILTERS["float"](value, default), value)
 
 
 def _force_escape(value: Any) -> TracedMarkup:
@@ -682,6 +697,7 @@ def _filters() -> dict[str, Callable[..., Any]]:
         **FILTERS,
         **{name: _on_text(name) for name in on_text},
         **{name: _rewriting(name) for name in rewriting},
+        **{name: _computing(name) for name in ("length", "count", "round")},
         "join": _join,
         "replace": _replace,
         "title": _title,
