@@ -126,7 +126,7 @@ def _work(request: Request, progress: _Progress) -> None:
 def _follow(request: Request, progress: _Progress) -> Reply:
     url = request.endpoint + request.path
     for _ in range(_MAX_REDIRECTS + 1):
-        reply = _once(request, url, progress)
+        reply = _once_more(request, url, progress)
         location = reply.headers.get("location", "")
         if reply.status not in _REDIRECTS or not location:
             return reply
@@ -147,6 +147,20 @@ def _may_follow(endpoint: str, url: str) -> bool:
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
     return parts.scheme, (parts.hostname or "").lower(), parts.port
+
+
+def _once_more(request: Request, url: str, progress: _Progress) -> Reply:
+    """Ask, and ask again once if a kept connection turns out to have been closed before any answer: all requests here
+    only read."""
+    import httpx2
+
+    received = progress.received
+    try:
+        return _once(request, url, progress)
+    except httpx2.RemoteProtocolError:
+        if progress.received != received or progress.stop:
+            raise
+        return _once(request, url, progress)
 
 
 def _once(request: Request, url: str, progress: _Progress) -> Reply:
