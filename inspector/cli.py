@@ -196,14 +196,15 @@ def fetch(
     """Fetch and verify artifacts, so that everything later works without network."""
 
     def work() -> None:
+        from inspector.job import FIRST_PANES
         from inspector.sources import resolve_template, resolve_tokenizer
 
         with _progress() as progress:
-            for ref in refs or ["smollm2"]:
+            for ref in refs or [pane["tokenizer"] for pane in FIRST_PANES]:
                 resolve_tokenizer(ref, progress=progress)
             if not refs:
-                for template in FIRST_SCREEN_TEMPLATES:
-                    resolve_template(template, progress=progress)
+                for pane in FIRST_PANES:
+                    resolve_template(pane["template"], progress=progress)
                 if convert:
                     _prepare_model(progress)
 
@@ -217,9 +218,6 @@ def _prepare_model(progress: Callable[[int, int, str], None] | None) -> None:
 
     model = resolve_model("smollm2", progress=progress)
     converted_folder(model, lambda step: print(f"{step} the model of the default (once)", file=sys.stderr))
-
-
-FIRST_SCREEN_TEMPLATES = ("qwq-32b", "qwq-32b@16488a")
 
 
 @app.command(epilog="Example: python -m inspector serve --port 7860")

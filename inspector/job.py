@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 DEFAULT_TOKENIZER = "smollm2"
 DEFAULT_MODEL = "smollm2"
+# What the page opens with: the embedded default tokenizer, so that the first screen needs no network and its logits can
+# be computed, with two revisions of a real template.
+FIRST_PANES = (
+    {"tokenizer": DEFAULT_TOKENIZER, "template": "qwq-32b@current"},
+    {"tokenizer": DEFAULT_TOKENIZER, "template": "qwq-32b@16488a"},
+)
 MAX_REFERENCE_CHARS = 1000
 MAX_REQUEST_BYTES = 64_000_000
 

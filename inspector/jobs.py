@@ -192,14 +192,16 @@ def differences(payload: bytes) -> bytes:
     from inspector.job import Job, Options
     from inspector.pipeline import run
     from inspector.tokenizers import load_tokenizer
+    from inspector.tokenizers.config import parse_object
     from inspector.vocabularies import differences as give
 
-    artifact, config, generation = pickle.loads(payload)
+    artifact, *texts = pickle.loads(payload)
+    names = ("config.json", "generation_config.json")
+    config, generation = (None if text is None else parse_object(text, name) for text, name in zip(texts, names))
     tokenizer = load_tokenizer(artifact)
     options = Options(tokenizer=artifact.ref, add_generation_prompt=False, clock=datetime(2026, 1, 1))
     encoding = run(Job(_SHORT_CHAT, options, artifact, None)).encoding if tokenizer.chat_templates else None
-    read = [None if data is None else json.loads(data) for data in (config, generation)]
-    return _answer(give(artifact, tokenizer, config=read[0], generation_config=read[1], encoding=encoding))
+    return _answer(give(artifact, tokenizer, config=config, generation_config=generation, encoding=encoding))
 
 
 def _answer(value: Any) -> bytes:

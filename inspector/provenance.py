@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -89,15 +89,8 @@ class Origin:
         return f"Origin({self.kind.name}, {self.path!r})"
 
 
-class Run(NamedTuple):
-    """What one entry of `Traced._runs` holds. The entries are plain tuples: making named ones is slower."""
-
-    chars: int
-    origin: Origin
-    offset: int  # characters into the origin's text
-    tag: int  # 1-based template line (0: not stamped yet), and IN_GENERATION
-
-
+# One entry a run: characters, origin, offset (characters into the origin's text), and tag: the 1-based template line (0:
+# not stamped yet) and IN_GENERATION. Plain tuples: making named ones is slower.
 Runs = tuple[tuple[int, Origin, int, int], ...]
 
 NOBODY = -1
@@ -245,7 +238,7 @@ def add(items: tuple[Any, ...]) -> Any:
     """Do `a + b + c + ...`; strings are joined at once, anything else is added as Python adds it."""
     for item in items:
         if type(item) is not Traced:
-            return reduce(operator.add, items)
+            return computed(reduce(operator.add, items), *items)
     runs = tuple(chain.from_iterable(map(_get_runs, items)))
     return make("".join(items), _merged(runs) if len(runs) > MANY_RUNS else runs)
 
@@ -254,7 +247,7 @@ def add_parts(items: tuple[Any, ...]) -> Any:
     """Do what `add` does for an output: strings may stay apart, `concat` and `assemble` join them."""
     for item in items:
         if type(item) is not Traced:
-            return traced_str(reduce(operator.add, items))
+            return traced_str(computed(reduce(operator.add, items), *items))
     return items
 
 
@@ -767,13 +760,17 @@ class TracedBytes(bytes):
 
 
 def computed(value: Any, *operands: Any) -> Any:
-    """Give a number that was computed from operands; it names the request's numbers and texts among them."""
-    inputs = dict.fromkeys(path for operand in operands for path in _paths_in(operand))
-    if not inputs or isinstance(value, bool):
+    """Give a number that was computed from operands; it names the request's numbers and texts among them.
+
+    Anything else comes back as it is.
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
         return value
-    if isinstance(value, int):
-        return TracedInt(value, _derived_origin(tuple(inputs)))
-    return TracedFloat(value, _derived_origin(tuple(inputs))) if isinstance(value, float) else value
+    inputs = dict.fromkeys(path for operand in operands for path in _paths_in(operand))
+    if not inputs:
+        return value
+    origin = _derived_origin(tuple(inputs))
+    return TracedInt(value, origin) if isinstance(value, int) else TracedFloat(value, origin)
 
 
 def _paths_in(operand: Any) -> Iterator[str]:
@@ -785,38 +782,6 @@ def _paths_in(operand: Any) -> Iterator[str]:
                 yield from _inputs_of(run[1])
 
 
-def _bare(number: Any) -> Any:
-    """Give a number without its origin."""
-    if isinstance(number, TracedInt):
-        return int.__int__(number)
-    return float.__float__(number) if isinstance(number, TracedFloat) else number
-
-
-def _arithmetic(kind: type) -> type:
-    """Let a number's arithmetic name what it was computed from. Results and errors are those of the bare numbers."""
-
-    def binary(operation: Callable[[Any, Any], Any], swapped: bool) -> Callable[[Any, Any], Any]:
-        def method(self: Any, other: Any) -> Any:
-            if not isinstance(other, (int, float)):
-                return NotImplemented
-            pair = (_bare(other), _bare(self)) if swapped else (_bare(self), _bare(other))
-            return computed(operation(*pair), self, other)
-
-        return method
-
-    def unary(operation: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        return lambda self: computed(operation(_bare(self)), self)
-
-    for name in ("add", "sub", "mul", "floordiv", "truediv", "mod", "pow"):
-        operation = getattr(operator, name)
-        setattr(kind, f"__{name}__", binary(operation, False))
-        setattr(kind, f"__r{name}__", binary(operation, True))
-    for name in ("neg", "pos", "abs"):
-        setattr(kind, f"__{name}__", unary(getattr(operator, name)))
-    return kind
-
-
-@_arithmetic
 class TracedInt(int):
     """An integer of the request: computes as `int`, and carries its path when printed."""
 
@@ -836,7 +801,6 @@ class TracedInt(int):
         return TracedInt, (int(self), self._origin)
 
 
-@_arithmetic
 class TracedFloat(float):
     """A floating-point number of the request: computes as `float`, and carries its path when printed."""
 

@@ -81,8 +81,6 @@ _CORES = os.cpu_count() or 1
 LOCAL_LIMITS = Limits(60, 90, 4096, 512 * MIB, 128 * MIB, max(8, 4 * _CORES))
 # For a public page: one render of a visitor's template.
 PUBLIC_LIMITS = Limits(2, 4, 1024, 16 * MIB, 4 * MIB, 4 * _CORES, idle_s=300.0, max_calls=200)
-# For a public page: loading a tokenizer file, given as `limits=` of that call.
-PUBLIC_LOAD_LIMITS = replace(PUBLIC_LIMITS, cpu_s=10, wall_s=15, request_bytes=80 * MIB)
 
 # All that a job imports: what is missing here, every fresh child imports again. No torch among it.
 PRELOAD = (

@@ -389,7 +389,8 @@ def test_a_field_offset_counts_bytes_also_where_the_rendered_text_is_ascii(conte
 @pytest.mark.parametrize(
     "expression",
     ["n + 1", "1 + n", "n * 1", "n | abs", "(n / 1) | int", "n - 0", "-(-n)", "messages[0].s | int", "messages[0].s | length + 3",
-     "n // 1", "n % 100", "n ** 1", "(n + 0.0) | round | int"],
+     "n // 1", "n % 100", "n ** 1", "(n + 0.0) | round | int", "(0.0 + n) | int", "(1.0 * n) | int", "(8.0 - n) | int",
+     "[0.0, n] | sum | int", "[messages[0]] | sum('n')", "+n"],
 )  # fmt: skip
 def test_a_number_computed_from_the_request_is_content_and_writes_no_control_token(expression):
     text = "{% set n = messages[0].n %}<|reserved_special_token_{{ " + expression + " }}|>"

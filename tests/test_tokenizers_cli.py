@@ -66,3 +66,28 @@ def test_wrong_input_is_one_line_and_exit_code_2(arguments, stdin, said):
 def test_a_stretch_that_is_too_long_is_a_limit():
     code, _out, err = run("stages", "-", "--tokenizer", "bytes", stdin=b"a" * 30_000)
     assert code == 4 and "InputTooLarge" in err
+
+
+def test_a_broken_model_configuration_is_an_error_of_its_own(tmp_path):
+    import json
+    import shutil
+    import subprocess
+    import sys
+
+    from inspector.sources import resolve_tokenizer
+
+    for file in resolve_tokenizer("llama3").files:
+        shutil.copy(file.path, tmp_path / file.name)
+    for text, kind in (("{", "TokenizerInvalid"), ('{"vocab_size": 100}', None)):
+        (tmp_path / "config.json").write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-m", "inspector", "differences", f"folder:{tmp_path}", "--json"],
+            capture_output=True, timeout=120,
+        )  # fmt: skip
+        result = json.loads(done.stdout)
+        if kind:
+            assert (
+                done.returncode == 2 and result["error"]["kind"] == kind and "config.json" in result["error"]["message"]
+            )
+        else:
+            assert any("no embedding row" in remark for remark in result["sizes"]["remarks"])

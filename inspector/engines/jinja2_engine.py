@@ -453,6 +453,8 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
 
     code_generator_class = _TracedCode
     concat = staticmethod(concat)
+    intercepted_binops = frozenset(("-", "*", "/", "//", "%", "**"))  # `add` sees to "+"
+    intercepted_unops = frozenset(("-", "+"))
     prompt_known = False  # set when the template is compiled, as prompt_tail is
     prompt_tail = ""
     prompt_mark = PROMPT_MARK
@@ -467,6 +469,12 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     traced_Macro = _TracedMacro
     traced_str_join = staticmethod(_str_join)
     traced_markup_join = staticmethod(_markup_join)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        return computed(self.binop_table[operator](left, right), left, right)
+
+    def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
+        return computed(self.unop_table[operator](arg), arg)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         kind = type(obj)
@@ -662,17 +670,21 @@ def _trim(value: Any, chars: str | None = None) -> str:
 
 
 def _computing(name: str) -> Callable[..., Any]:
-    """A filter that makes a number: the number names what it was made from."""
+    """A filter that makes a number of a value: the number names what it was made from."""
     plain = FILTERS[name]
-    environmental = hasattr(plain, "jinja_pass_arg")
 
     @wraps(plain)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        value = args[1] if environmental else args[0]
-        made = plain(*args, **kwargs)
-        return made if made is value else computed(made, value)
+    def run(value: Any, *args: Any, **kwargs: Any) -> Any:
+        return computed(plain(value, *args, **kwargs), value)
 
     return run
+
+
+@pass_environment
+def _sum(environment: TracedEnvironment, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
+    items = iterable if attribute is None else map(make_attrgetter(environment, attribute), iterable)
+    items = list(items)
+    return computed(sum(items, start), start, *items)
 
 
 def _keep_int(value: Any, default: Any = 0, base: int = 10) -> Any:
@@ -697,7 +709,8 @@ def _filters() -> dict[str, Callable[..., Any]]:
         **FILTERS,
         **{name: _on_text(name) for name in on_text},
         **{name: _rewriting(name) for name in rewriting},
-        **{name: _computing(name) for name in ("length", "count", "round")},
+        **{name: _computing(name) for name in ("length", "count", "round", "abs")},
+        "sum": _sum,
         "join": _join,
         "replace": _replace,
         "title": _title,

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from inspector import presets
-from inspector.job import DEFAULT_MODEL
+from inspector.job import DEFAULT_MODEL, FIRST_PANES
 from inspector.ui import serve
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
@@ -18,17 +18,12 @@ PROFILES = ("transformers", "vllm", "openai")
 POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
 CONCURRENCY = 8
 
-# The embedded default tokenizer, so that the first screen needs no network and its logits can be computed.
 FIRST_MESSAGES = [
     {"role": "system", "content": "You are a helpful assistant."},
     {"role": "user", "content": "What is 17 × 23? 🧮"},
     {"role": "assistant", "content": "<think>\n17 × 23 = 17 × 20 + 17 × 3 = 340 + 51\n</think>\n\n17 × 23 = 391."},
     {"role": "user", "content": "再加 9 呢?"},
 ]
-FIRST_PANES = (
-    {"tokenizer": "smollm2", "template": "qwq-32b@current"},
-    {"tokenizer": "smollm2", "template": "qwq-32b@16488a"},
-)
 PAGE_CSS = """
 body, gradio-app { margin: 0; padding: 0; }
 .gradio-container { max-width: none !important; padding: 0 !important; }
