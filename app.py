@@ -1,8 +1,8 @@
 """Build the Gradio app and launch it, nothing else."""
 
-from inspector.ui import serve
+from inspector.ui import calls
 
-serve.start()  # before Gradio: the sandbox gets ready in its own process meanwhile
+calls.start()  # before Gradio: the sandbox gets ready in its own process meanwhile
 
 from inspector.ui import layout  # noqa: E402
 

@@ -324,7 +324,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-_CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"),
+CLEANED = ((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"), (" 's", "'s"),
             (" 've", "'ve"), (" 're", "'re"))  # fmt: skip
 
 
@@ -336,6 +336,6 @@ def clean_up(text: str) -> str:
     >>> clean_up("x != y , ok")
     'x!= y, ok'
     """
-    for spaced, joined in _CLEANED:
+    for spaced, joined in CLEANED:
         text = text.replace(spaced, joined)
     return text

@@ -17,6 +17,7 @@ from inspector.ui.views import VIEWS
 STATIC = Path(__file__).with_name("static")
 CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views")
 LAST_SCRIPTS = ("heads", "bench")
+STYLES = ("bench.css",)  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 
 
@@ -31,7 +32,7 @@ class Bench(gr.HTML):
         super().__init__(
             value=value,
             html_template=static_text("bench.html"),
-            css_template=static_text("bench.css"),
+            css_template="\n".join(static_text(name) for name in STYLES),
             js_on_load=script(),
             apply_default_css=False,
             padding=False,

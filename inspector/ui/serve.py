@@ -7,8 +7,6 @@ never exceptions: Gradio would hide their text.
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import re
 import threading
 from collections.abc import Iterable
@@ -17,14 +15,13 @@ from datetime import datetime
 from typing import Any
 
 from inspector import service
-from inspector.errors import ErrorKind, InspectorError
+from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, prepare
 from inspector.sandbox import CallCancelled
+from inspector.ui.calls import access, call, malformed, own_machine, session_of
 
 PANES = 2
 TOP_K = 20
-_SESSION = re.compile(r"[0-9a-f]{32}")
-_own_machine = False  # until start() knows the address
 _FIELDS = ("messages", "tools", "documents", "arguments")
 
 
@@ -51,18 +48,6 @@ class _Run:
 _runs: dict[str, _Run] = {}  # the newest `view` of each session, while it runs
 
 
-def start(host: str | None = None) -> None:
-    """Start this process's sandbox, which gets ready in its own process meanwhile.
-
-    `host`: the address the page will be bound to. Only a page for oneself, on a loopback address and not on a Space,
-    may name files of this machine.
-    """
-    global _own_machine
-    address = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
-    _own_machine = address in ("127.0.0.1", "localhost", "::1") and "SPACE_ID" not in os.environ
-    service.sandbox()
-
-
 def view(request: Any) -> str:
     """Inspect both panes and compare them; the answer is `payload.build`'s. "null" when a newer request took over."""
     from inspector.ui import payload
@@ -75,7 +60,7 @@ def view(request: Any) -> str:
         if not any(jobs):
             return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
         run.step = "rendering"
-        return _call("view", (jobs, errors), session, supersede=True, cancel=run.cancel)
+        return call("view", (jobs, errors), session, supersede=True, cancel=run.cancel)
     except CallCancelled:
         return "null"
     except InspectorError as error:
@@ -114,7 +99,7 @@ def safe(request: Any) -> str:
     try:
         session, jobs, errors = _prepared(request, shared_clock=True)
         if not errors:
-            return _call("safe", jobs, session)
+            return call("safe", jobs, session)
     except InspectorError as error:
         errors = [payload.pane_error(error, None)]
     return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
@@ -127,7 +112,7 @@ def control(request: Any) -> str:
     try:
         session, jobs, errors = _prepared(request, shared_clock=True)
         if not errors:
-            return _call("control", jobs, session)
+            return call("control", jobs, session)
         texts = ["\n".join(error["text"] for error in errors if error["pane"] in (q, None)) for q in range(PANES)]
     except InspectorError as error:
         texts = [payload.error_text(error)] * PANES
@@ -141,7 +126,7 @@ def record(request: Any) -> str:
     try:
         session, jobs, errors = _prepared(request, shared_clock=False)
         if not errors:
-            return _call("record", jobs, session)
+            return call("record", jobs, session)
         texts = ["\n".join(error["text"] for error in errors if error["pane"] in (q, None)) for q in range(PANES)]
     except InspectorError as error:
         texts = [payload.error_text(error)] * PANES
@@ -158,7 +143,7 @@ def logits(request: Any) -> str:
         model = str(request.get("model") or DEFAULT_MODEL)
         sides = [_options(pane, None) for pane in panes]
         found = service.next_tokens(Fields(**fields), sides, model=model, top_k=TOP_K, session=f"page-{session}",
-                                    local_files=_own_machine)  # fmt: skip
+                                    local_files=own_machine())  # fmt: skip
         results = [(side["logits"], side["error"]) for side in found["sides"]]
         for options, (found_logits, _error) in zip(sides, results, strict=True):
             if found_logits is not None:
@@ -172,8 +157,8 @@ def _spell(options: Options, rows: list[dict[str, Any]], session: str) -> None:
     """Add the bytes of each row's token (base64), so that the page shows it as in its token flow."""
     from inspector.sources import resolve_tokenizer
 
-    artifact = resolve_tokenizer(options.tokenizer, token=None if _own_machine else False, local=_own_machine)
-    spelled = json.loads(_call("token_bytes", (artifact, [row["id"] for row in rows]), session))
+    artifact = resolve_tokenizer(options.tokenizer, **access())
+    spelled = json.loads(call("token_bytes", (artifact, [row["id"] for row in rows]), session))
     for row, text in zip(rows, spelled, strict=True):
         row["bytes"] = text
 
@@ -207,7 +192,7 @@ def _prepared(
             run.begin(q, pane["tokenizer"])
         try:
             report = None if run is None else run.report
-            jobs.append(prepare(Fields(**fields), _options(pane, now), report, local_files=_own_machine))
+            jobs.append(prepare(Fields(**fields), _options(pane, now), report, local_files=own_machine()))
         except InspectorError as error:
             jobs.append(None)
             errors.append(payload.pane_error(error, q, _source_place(error, pane)))
@@ -226,17 +211,10 @@ def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
     from inspector.sources import resolve_tokenizer
 
     try:
-        resolve_tokenizer(pane["tokenizer"], token=None if _own_machine else False, local=_own_machine)
+        resolve_tokenizer(pane["tokenizer"], **access())
     except InspectorError:
         return "tokenizer"
     return "template"
-
-
-def _call(job: str, value: Any, session: str, *, supersede: bool = False, cancel: threading.Event | None = None) -> str:
-    answer = service.sandbox().call(
-        job, pickle.dumps(value), session=f"page-{session}", supersede=supersede, cancel=cancel
-    )
-    return answer.decode("utf-8")
 
 
 def _checked(request: Any) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
@@ -245,19 +223,16 @@ def _checked(request: Any) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
     Errors: OptionInvalid.
     """
     try:
-        session, fields, panes = request["session"], request["fields"], request["panes"]
+        session, fields, panes = session_of(request), request["fields"], request["panes"]
         sound = (
-            _SESSION.fullmatch(session) is not None
-            and _texts(fields, _FIELDS)
+            _texts(fields, _FIELDS)
             and len(panes) == PANES
             and all(_texts(pane, ("tokenizer", "template", "profile", "policy", "clock")) for pane in panes)
         )
     except (TypeError, KeyError, AttributeError):
         sound = False
     if not sound:
-        raise InspectorError(
-            ErrorKind.OptionInvalid, "the page sent a malformed request", stage="options", remedy="reload the page"
-        )
+        raise malformed()
     return session, {name: fields[name] for name in _FIELDS}, panes
 
 

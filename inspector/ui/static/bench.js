@@ -195,6 +195,7 @@ class Bench {
     this.draw(true);
     if (fresh && this.view === 'record') this.askRecord();
     if (fresh && this.view === 'control') this.askControlSoon();
+    if (fresh && VIEW_MODELS[this.view].arrived) VIEW_MODELS[this.view].arrived(this);
     if (fresh && this.state.safeOn) this.askSafe();
     if (fresh) this.askEstimate();
   }
@@ -279,6 +280,7 @@ class Bench {
   spots() { return VIEW_MODELS[this.view].panel ? [] : this.splits() ? [[this.grid, this.view], [this.second, 'template']] : [[this.grid, this.view]]; }
   open(id) {
     this.view = id; this.markTabs(); this.drawTools(); this.draw(false);
+    if (VIEW_MODELS[id].opened) VIEW_MODELS[id].opened(this);
     if (id === 'record') this.askRecord();
     if (id === 'control' && (!this.state.control || this.state.controlStale)) this.askControl();
     if (id === 'logits' && !this.state.logitsBusy && (!this.state.logits || this.state.logitsStale)) this.askLogits();
@@ -302,6 +304,8 @@ class Bench {
     }
     if (['tokens', 'rendered'].includes(this.view)) { button('previous_difference', () => this.difference(-1)); button('next_difference', () => this.difference(1)); }
     if (['tokens', 'bytes', 'rendered'].includes(this.view)) [0, 1].forEach((q) => { button('copy_' + (this.view === 'tokens' ? 'ids' : this.view === 'bytes' ? 'hex' : 'text'), () => this.copy(q)).prepend('AB'[q] + ' '); });
+    const view = VIEW_MODELS[this.view];
+    if (view.tools) view.tools(this, tools, button);
     if (this.view === 'tensors') [0, 1].forEach((q) => { button('copy_text', () => this.copy(q)).prepend('AB'[q] + ' '); });
     if (this.view === 'record') for (const [key, act] of [['copy_json', (q) => this.copy(q)], ['download_json', (q) => this.download(q)]]) [0, 1].forEach((q) => { button(key, () => act(q)).prepend('AB'[q] + ' '); });
     tools.append(el('span', 'ti-copied'), this.legend());

@@ -1,7 +1,4 @@
-"""Every string of the interface, in English and Chinese. Messages of errors and the field's own names are not translated.
-
-`{name}` is filled in by the page. A test holds the two languages to the same keys.
-"""
+"""The strings of the form, the panes' heads, the token flow and the first views."""
 
 from __future__ import annotations
 
@@ -548,5 +545,3 @@ CHINESE: dict[str, str] = {
     "turn_end_differs": "只有两者都是停止词元时生成才会停止",
     "assistant_mask": "助手掩码",
 }
-
-STRINGS: dict[str, dict[str, str]] = {"en": ENGLISH, "zh": CHINESE}
