@@ -226,7 +226,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", help="Port to bind.")] = 7860,
 ) -> None:
     """Serve the page."""
-    from inspector.ui import serve as page
+    from inspector.ui import calls as page
 
     page.start(host)  # before Gradio is imported, as app.py does
     from inspector.ui import layout
