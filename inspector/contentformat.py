@@ -29,11 +29,16 @@ class _Generation(Extension):
         return nodes.Scope(body, lineno=line)
 
 
+def parse_template(text: str) -> nodes.Template:
+    """Parse a chat template with the blocks that transformers knows. Errors: jinja2's own, RecursionError."""
+    environment = jinja2.Environment(extensions=[_Generation, loopcontrols], trim_blocks=True, lstrip_blocks=True)
+    return environment.parse(text)
+
+
 def iterates_content(template_text: str) -> bool:
     """Tell whether the template loops over the content of a message; False when it cannot be parsed."""
-    environment = jinja2.Environment(extensions=[_Generation, loopcontrols], trim_blocks=True, lstrip_blocks=True)
     try:
-        tree = environment.parse(template_text)
+        tree = parse_template(template_text)
     except (jinja2.TemplateError, RecursionError):
         return False
     return _Flow(tree).loops_over_content()

@@ -32,6 +32,7 @@ JOBS: dict[str, str] = {
     "stream": "inspector.jobs:stream",
     "tokenizers": "inspector.jobs:tokenizers",
     "differences": "inspector.jobs:differences",
+    "arguments": "inspector.jobs:arguments",
 }
 
 
@@ -202,6 +203,18 @@ def differences(payload: bytes) -> bytes:
     options = Options(tokenizer=artifact.ref, add_generation_prompt=False, clock=datetime(2026, 1, 1))
     encoding = run(Job(_SHORT_CHAT, options, artifact, None)).encoding if tokenizer.chat_templates else None
     return _answer(give(artifact, tokenizer, config=config, generation_config=generation, encoding=encoding))
+
+
+def arguments(payload: bytes) -> bytes:
+    """Give the arguments of a pickled template text: {arguments: [TemplateArgument], error}."""
+    from inspector.errors import InspectorError
+    from inspector.template_arguments import template_arguments
+
+    try:
+        found = [argument.to_dict() for argument in template_arguments(pickle.loads(payload))]
+    except InspectorError as error:
+        return _answer({"arguments": [], "error": error.to_dict()})
+    return _answer({"arguments": found, "error": None})
 
 
 def _answer(value: Any) -> bytes:

@@ -186,14 +186,14 @@ def _render_reference(call: TemplateCall) -> str:
     try:
         jinja2_engine.compile_reference(call.text)
     except Exception as error:
-        raise _compile_error(error) from error
+        raise compile_error(error) from error
     try:
         return jinja2_engine.reference(call)
     except Exception as error:
         raise _render_error(error, call) from error
 
 
-def _compile_error(error: Exception) -> InspectorError:
+def compile_error(error: Exception) -> InspectorError:
     """Name what Jinja's parser and Python's compiler say about a template."""
     from inspector.engines import jinja2_engine
 
