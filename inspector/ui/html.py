@@ -16,7 +16,9 @@ from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
 CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views")
-LAST_SCRIPTS = ("heads", "bench")
+LAST_SCRIPTS = (
+    "heads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "bench",
+)  # fmt: skip
 STYLES = ("bench.css",)  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

@@ -30,6 +30,9 @@ const lastAtMost = (values, x, count) => {
   return low;
 };
 
+// What a pane is called.
+const letter = (q) => String.fromCharCode(65 + q);
+
 const utf8 = new TextEncoder(), fromUtf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 const hex = (bytes) => Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join(' ');
 const codePoint = (c) => c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');

@@ -67,7 +67,7 @@ class Grid {
   }
 
   cell(q, k, j) {
-    const node = el('div', 'ti-col ti-col' + q), gutter = el('span', 'ti-gut', (this.narrow && this.model.panes > 1 ? 'AB'[q] + ' ' : '') + this.model.gutter(q, k, j));
+    const node = el('div', 'ti-col ti-col' + q), gutter = el('span', 'ti-gut', (this.narrow && this.model.panes > 1 ? letter(q) + ' ' : '') + this.model.gutter(q, k, j));
     gutter.setAttribute('aria-hidden', 'true');
     node.appendChild(gutter);
     this.model.paint(q, k, j, node);

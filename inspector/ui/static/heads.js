@@ -6,7 +6,7 @@ class Head {
   constructor(q, config, onInput, bench) {
     this.q = q; this.config = config; this.onInput = onInput; this.bench = bench;
     this.node = el('section', 'ti-head ti-head' + q);
-    this.node.setAttribute('aria-label', 'AB'[q]);
+    this.node.setAttribute('aria-label', letter(q));
     const start = config.defaults.panes[q];
     this.tokenizer = this.choice('tokenizer', config.presets.tokenizers.map((p) => [p.id, p.title || p.id]), start.tokenizer);
     this.template = this.choice('template', [[OWN, 'template_own'], ...config.presets.templates.map((p) => [p.ref, p.title || p.ref]), [PASTED, 'template_pasted']], start.template);
@@ -15,7 +15,7 @@ class Head {
     this.age = el('span', 'ti-age'); this.age.setAttribute('role', 'status');
     this.counts = el('p', 'ti-counts'); this.counts.append(this.age); this.bar = el('div', 'ti-barhost');
     this.notes = el('p', 'ti-warn'); this.notes.hidden = true;
-    this.node.append(el('b', 'ti-badge', 'AB'[q]), this.tokenizer.box, this.template.box, this.counts, this.bar, this.notes);
+    this.node.append(el('b', 'ti-badge', letter(q)), this.tokenizer.box, this.template.box, this.counts, this.bar, this.notes);
     this.localize();
   }
 
@@ -48,7 +48,7 @@ class Head {
   }
 
   localize() {
-    const name = 'AB'[this.q];
+    const name = letter(this.q);
     for (const kind of ['tokenizer', 'template']) {
       this[kind].label.textContent = t(kind);
       this[kind].select.setAttribute('aria-label', name + ' ' + t(kind));
@@ -90,7 +90,7 @@ class Head {
   showCounts(pane) {
     const { counts } = pane, parts = [[t('count_tokens', { n: number(pane.n) }), ''], [t('count_special', { n: number(counts.special) }), ''], [t('count_added', { n: number(counts.added) }), '']];
     const forged = t('count_from_content', { n: number(counts.from_content) });
-    const last = counts.from_content ? button('ti-hot ti-forgedcount', forged + ' \u26a0', () => this.bench.showForged()) : el('span', '', forged);
+    const last = counts.from_content ? button('ti-hot ti-forgedcount', forged + ' \u26a0', () => showForged(this.bench)) : el('span', '', forged);
     if (counts.from_content) last.title = t('show_forged');
     this.counts.replaceChildren(this.age, ...parts.map(([text, cls]) => el('span', cls, text)), last);
     const { budget } = pane, gone = budget && budget.input_tokens <= budget.max_input_tokens ? [['header_dropped', budget.dropped.length], ['header_cut', budget.cut.length]].filter(([, n]) => n) : [];

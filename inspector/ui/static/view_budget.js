@@ -9,7 +9,7 @@ const partClass = (key) => (/^messages\[\d*[13579]\]$/.test(key) ? 'ti-odd ' : '
 const partBar = (pane, q, bench) => {
   const bar = el('div', 'ti-parts'), parts = countParts(pane);
   bar.setAttribute('role', 'img');
-  bar.setAttribute('aria-label', 'AB'[q] + ' ' + t('parts') + ': ' + parts.slice(0, 12).map(({ key, n }) => partName(key) + ' ' + n).join(', '));
+  bar.setAttribute('aria-label', letter(q) + ' ' + t('parts') + ': ' + parts.slice(0, 12).map(({ key, n }) => partName(key) + ' ' + n).join(', '));
   for (const { key, n } of parts) {
     const piece = el('span', 'ti-part-piece ' + partClass(key));
     piece.style.flexGrow = n;
@@ -23,7 +23,7 @@ const partBar = (pane, q, bench) => {
 };
 const partTable = (pane, q, bench, most = MOST_PARTS) => {
   const parts = countParts(pane), table = el('table', 'ti-table ti-counted'), max = Math.max(1, ...parts.map(({ n }) => n));
-  table.append(el('caption', '', 'AB'[q] + ' \u00b7 ' + t('parts')));
+  table.append(el('caption', '', letter(q) + ' \u00b7 ' + t('parts')));
   const head = el('tr'); head.append(...['part', 'tokens', ''].map((key) => el('th', '', key && t('col_' + key)))); table.append(head);
   for (const { key, n } of parts.slice(0, most)) {
     const row = el('tr'), name = el('td'), button = el('button', 'ti-link', partName(key)), amount = el('td', 'ti-barcell'), bar = el('span', 'ti-bar ' + partClass(key));

@@ -42,4 +42,4 @@ const bytesModel = (state, cols) => {
   };
 };
 
-VIEW_MODELS.bytes = { flow: true, gutter: 62, model: bytesModel };
+VIEW_MODELS.bytes = { flow: true, gutter: 62, model: bytesModel, copies: { key: 'copy_hex', text: (bench, q) => hex(bench.state.panes[q].bytes) } };

@@ -22,8 +22,8 @@ const drawControl = (state, host, bench) => {
   if (!answer) return;
   const columns = el('div', 'ti-columns');
   answer.panes.forEach((data, q) => {
-    const column = el('section'); column.setAttribute('aria-label', 'AB'[q]);
-    column.append(el('h2', 'ti-h2', 'AB'[q] + ' \u00b7 ' + (state.own.panes[q].tokenizer ? state.own.panes[q].tokenizer.id : '')));
+    const column = el('section'); column.setAttribute('aria-label', letter(q));
+    column.append(el('h2', 'ti-h2', letter(q) + ' \u00b7 ' + (state.own.panes[q].tokenizer ? state.own.panes[q].tokenizer.id : '')));
     if (data.error) column.append(el('p', 'ti-err', data.error));
     else column.append(summary(data), ...[verdictTable, lookAlikes, safeRows, defenceTable, callTable, otherFacts].map((draw) => draw(data, q, bench)).filter(Boolean));
     columns.append(column);
@@ -137,4 +137,20 @@ const otherFacts = (data) => {
   return box;
 };
 
-VIEW_MODELS.control = { panel: drawControl };
+// The tables render and tokenize again, so while a person types they wait for a pause.
+const askControlSoon = (bench) => { clearTimeout(bench.controlTimer); bench.controlTimer = setTimeout(() => askControl(bench), 400); };
+const askControl = async (bench) => {
+  const { state } = bench;
+  if (bench.controlInFlight) { bench.controlAgain = true; return; }
+  clearTimeout(bench.controlTimer);
+  bench.controlInFlight = true; state.controlBusy = true;
+  if (bench.view === 'control') bench.draw(true);
+  const answer = await bench.server.control({ session: bench.session, ...bench.readShown() });
+  bench.controlInFlight = false; state.controlBusy = false;
+  if (typeof answer === 'string') { state.control = JSON.parse(answer); state.controlStale = Boolean(bench.controlAgain); } else bench.lost(true);
+  if (bench.view === 'control') bench.draw(true);
+  if (bench.controlAgain) { bench.controlAgain = false; askControl(bench); }
+};
+const showForged = (bench) => { bench.state.onlyForged = true; bench.open('control'); bench.$('.ti-panel').focus(); };
+
+VIEW_MODELS.control = { panel: drawControl, arrived: askControlSoon, opened: (bench) => { if (!bench.state.control || bench.state.controlStale) askControl(bench); } };

@@ -1,7 +1,7 @@
 // Next-token probabilities of both panes on one list: the union of both top-k, most probable first.
 
 const drawLogits = (state, host, bench) => {
-  const bar = el('div', 'ti-logbar'), go = button('ti-btn', t(state.logitsBusy ? 'logits_busy' : 'compute_logits'), () => bench.askLogits()), answer = state.logits;
+  const bar = el('div', 'ti-logbar'), go = button('ti-btn', t(state.logitsBusy ? 'logits_busy' : 'compute_logits'), () => askLogits(bench)), answer = state.logits;
   go.disabled = Boolean(state.logitsBusy);
   go.setAttribute('aria-busy', go.disabled);
   bar.append(go, el('span', 'ti-dim', state.logitsBusy ? t('logits_busy_long') : answer && state.logitsStale ? t('logits_stale') : ''));
@@ -10,7 +10,7 @@ const drawLogits = (state, host, bench) => {
   if (!answer) { host.append(state.logitsBusy ? el('div', 'ti-working', t('logits_busy_long')) : el('p', 'ti-note', t('logits_none'))); return; }
   answer.panes.forEach((pane, q) => {
     const line = el('p', pane.error ? 'ti-err' : 'ti-dim');
-    line.textContent = 'AB'[q] + ' \u00b7 ' + (pane.error ? pane.error.text : t('logits_head', { model: pane.model, device: pane.device, dtype: pane.dtype, entropy: pane.entropy.toFixed(3) }));
+    line.textContent = letter(q) + ' \u00b7 ' + (pane.error ? pane.error.text : t('logits_head', { model: pane.model, device: pane.device, dtype: pane.dtype, entropy: pane.entropy.toFixed(3) }));
     host.append(line);
   });
   const most = Math.max(0, ...answer.panes.map((pane) => (pane.top || []).length));
@@ -31,7 +31,7 @@ const logitsTable = (panes) => {
   }));
   const best = (row) => Math.max(...row.of.filter(Boolean).map((entry) => entry.prob));
   const table = el('table', 'ti-logits'), head = el('tr');
-  for (const text of [t('id'), t('col_token'), ...panes.map((_, q) => 'AB'[q] + ': ' + t('logits_columns'))]) head.appendChild(el('th', '', text));
+  for (const text of [t('id'), t('col_token'), ...panes.map((_, q) => letter(q) + ': ' + t('logits_columns'))]) head.appendChild(el('th', '', text));
   table.appendChild(head);
   for (const row of [...byToken.values()].sort((x, y) => best(y) - best(x))) {
     const line = el('tr');
@@ -51,4 +51,14 @@ const barCell = (entry, q) => {
   return cell;
 };
 
-VIEW_MODELS.logits = { panel: drawLogits };
+const askLogits = async (bench) => {
+  const { state } = bench;
+  state.logitsBusy = true;
+  if (bench.view === 'logits') bench.draw(true);
+  const answer = await bench.server.logits({ session: bench.session, model: bench.modelRef(), ...bench.readShown() });
+  Object.assign(state, { logitsBusy: false, logitsStale: false });
+  if (typeof answer === 'string') state.logits = JSON.parse(answer); else bench.lost(true);
+  if (bench.view === 'logits') bench.draw(true);
+};
+
+VIEW_MODELS.logits = { panel: drawLogits, opened: (bench) => { if (!bench.state.logitsBusy && (!bench.state.logits || bench.state.logitsStale)) askLogits(bench); } };

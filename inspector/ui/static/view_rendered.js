@@ -54,4 +54,8 @@ const paintText = (pane, q, from, to, host, trained) => {
   }
 };
 
-VIEW_MODELS.rendered = { flow: true, gutter: 54, model: renderedModel };
+VIEW_MODELS.rendered = {
+  flow: true, gutter: 54, model: renderedModel, steps: true, colours: ['trained'],
+  legend: ({ state }, item) => { if (state.colour !== 'trained') originLegend(item); },
+  copies: { key: 'copy_text', text: ({ state }, q) => state.panes[q].text(0, state.panes[q].bytes.length) },
+};

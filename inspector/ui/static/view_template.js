@@ -19,4 +19,4 @@ const templateModel = (state, cols) => {
   };
 };
 
-VIEW_MODELS.template = { gutter: 44, model: templateModel };
+VIEW_MODELS.template = { gutter: 44, model: templateModel, legend: (_bench, item) => item('ti-ranmark', t('lines_that_wrote')) };

@@ -8,4 +8,7 @@ const tensorLines = (pane) => pane.tensors.flatMap((tensor) => [
 
 const tensorText = (pane) => pane.tensors.map(({ name, dtype, shape, note, sample }) => name + ' ' + dtype + '[' + shape.join(', ') + '] ' + note + '\n' + sample).join('\n');
 
-VIEW_MODELS.tensors = { gutter: 12, model: (state, cols) => sideBySide(state, cols, tensorLines, { gutterWidth: 12 }) };
+VIEW_MODELS.tensors = {
+  gutter: 12, model: (state, cols) => sideBySide(state, cols, tensorLines, { gutterWidth: 12 }),
+  copies: { key: 'copy_text', text: (bench, q) => tensorText(bench.state.panes[q]) },
+};

@@ -1,7 +1,8 @@
 // What every view's file shares. Each view_<id>.js puts one entry into VIEW_MODELS:
 // {model: (state, cols) => model of the grid} or {panel: (state, host, bench) => draws}; `flow`: its cells carry bytes.
-// Optional: tools(bench, host, button) fills the bar above it, opened(bench) when its tab is opened, arrived(bench) when a
-// new answer is there while it is open.
+// Optional: opened(bench) when its tab is opened, arrived(bench) when a new answer is there while it is open; and for the
+// bar above it: switches(bench, host), colours: names of token colourings, steps: has differences to step through,
+// copies: {key, text(bench, q)}, tools(bench, host, button), legend(bench, item(class, text), host).
 
 const VIEW_MODELS = {};
 const sideBySide = (state, cols, linesOf, extra) => linesModel(state.panes.map(linesOf), cols, extra);

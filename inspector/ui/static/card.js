@@ -1,0 +1,37 @@
+// Part of Bench: the facts of the selected token, one column a pane.
+
+class Card {
+  drawCard() {
+    const card = this.$('.ti-card'), link = this.link || this.hoverLink, cells = [];
+    card.replaceChildren();
+    const own = link && (this.link ? this.selected : this.firstToken(link));
+    if (!own) { if (link || !VIEW_MODELS[this.view].panel) card.append(el('p', 'ti-dim', t(link ? 'nothing_linked' : 'card_hint'))); return; }
+    const [q, i] = own, alone = this.pick && this.pick.kind !== 'tokens' ? link.panes[q].tokens : [[i, i + 1]], there = link.panes[1 - q].tokens;
+    cells[q] = this.tokenCard(q, i, alone);
+    cells[1 - q] = there.length ? this.tokenCard(1 - q, there[0][0], there) : this.noCard(1 - q);
+    card.append(...cells);
+  }
+  noCard(q) { const node = el('div', 'ti-about'); node.append(el('b', '', letter(q)), el('span', 'ti-dim', ' ' + t('no_counterpart'))); return node; }
+  tokenCard(q, i, ranges) {
+    const count = ranges.reduce((sum, [a, b]) => sum + b - a, 0), near = ranges.length === 1;
+    const pane = this.state.panes[q], node = el('div', 'ti-about'), bytes = pane.slice(i), own = pane.idBytes(i);
+    const put = (key, text, cls) => { const pair = el('span', 'ti-fact'); pair.append(el('span', 'ti-key', key), el('span', cls || '', text)); node.append(pair); };
+    node.append(el('b', '', letter(q) + ' #' + i + (count > 1 ? (near ? '\u2013' + (ranges[0][1] - 1) : ' \u2026') : '')));
+    if (count > 1) put('', t('count_tokens', { n: number(count) }));
+    put(t('id'), String(pane.ids[i]) + (count > 1 ? ' \u2026' : ''), 'ti-strong');
+    put(t('piece'), show(pane.piece(i)), 'ti-piece');
+    put(t('bytes'), bytes.length ? hex(bytes.subarray(0, 48)) + (bytes.length > 48 ? ' \u2026 (' + bytes.length + ')' : '') : t('no_bytes'));
+    if (own !== null && own !== hex(bytes)) put(t('id_bytes'), own || t('no_bytes'));
+    put(t('code_points'), this.points(pane, i));
+    put(t('span'), pane.start[i] + '\u2013' + pane.end[i]);
+    const names = Object.keys(FLAG).filter((flag) => pane.has(i, flag));
+    put(t('flags'), names.length ? names.map((flag) => t('flag_' + flag)).join(', ') : t('no_flags'), names.some((flag) => ['from_content', 'crosses_segment'].includes(flag)) ? 'ti-hot' : '');
+    put(t('origin'), originText(pane.origin(i)));
+    return node;
+  }
+  points(pane, i) {
+    const from = pane.groupStart(i), to = pane.groupEnd(i), text = pane.text(pane.start[from], pane.end[to - 1]);
+    const all = Array.from(text), head = all.slice(0, 12).map((c) => 'U+' + codePoint(c)).join(' ') + (all.length > 12 ? ' \u2026' : '');
+    return to - from > 1 ? t('part_of', { points: head, part: i - from + 1, of: to - from }) : head || t('no_bytes');
+  }
+}

@@ -1,0 +1,40 @@
+// Part of Bench: the tabs and what is drawn under them.
+
+class Drawing {
+  draw(keepScroll) {
+    const view = VIEW_MODELS[this.view], panel = this.$('.ti-panel'), body = this.$('.ti-grid'), split = this.splits();
+    panel.hidden = !view.panel; body.hidden = Boolean(view.panel);
+    this.$('.ti-second').hidden = !split;
+    this.$('.ti-body').classList.toggle('ti-split', split);
+    panel.classList.remove('ti-stale');
+    if (view.panel) { view.panel(this.state, panel, this); return; }
+    calibrate(this.$('.ti-space'));
+    this.grid.set(this.modelOf(this.view, this.grid), keepScroll);
+    if (split) this.second.set(this.modelOf('template', this.second), keepScroll);
+  }
+  modelOf(id, grid) { const view = VIEW_MODELS[id]; return view.model(this.state, grid.columnsFor({ panes: 2, gutterWidth: view.gutter })); }
+  splits() { return this.split && Boolean(VIEW_MODELS[this.view].flow); }
+  // What is drawn now: [grid, id of its view].
+  spots() { return VIEW_MODELS[this.view].panel ? [] : this.splits() ? [[this.grid, this.view], [this.second, 'template']] : [[this.grid, this.view]]; }
+  open(id) {
+    this.view = id; this.markTabs(); this.drawTools(); this.draw(false);
+    if (VIEW_MODELS[id].opened) VIEW_MODELS[id].opened(this);
+    if (this.link) this.reveal();
+    this.drawCard();
+  }
+  tab(view) {
+    const tab = el('button', 'ti-tab'); tab.type = 'button'; tab.dataset.view = view.id; tab.setAttribute('role', 'tab');
+    tab.addEventListener('click', () => this.open(view.id));
+    return tab;
+  }
+  markTabs() {
+    for (const tab of this.tabs) { const on = tab.dataset.view === this.view; tab.setAttribute('aria-selected', on); tab.tabIndex = on ? 0 : -1; }
+  }
+  tabKey(event) {
+    const at = this.tabs.findIndex((tab) => tab.dataset.view === this.view), to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.tabs.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const tab = this.tabs[(to + this.tabs.length) % this.tabs.length];
+    this.open(tab.dataset.view); tab.focus();
+  }
+}

@@ -1,0 +1,128 @@
+// Part of Bench: what is selected and what the mouse is over, lit in every view that is drawn, in all panes and in the editors.
+
+class Selection {
+  select(q, i, reveal, extend) {
+    const pane = this.state.panes[q];
+    if (i < 0 || i >= pane.n) return;
+    const anchor = extend && this.selected && this.selected[0] === q ? this.anchor ?? this.selected[1] : i;
+    this.choose({ kind: 'tokens', q, from: Math.min(anchor, i), to: Math.max(anchor, i) + 1 }, reveal, [q, i]);
+    this.anchor = anchor;
+  }
+  // Make a pick the selection; `focus` is the token that the arrows go on from.
+  choose(pick, reveal, focus) {
+    this.pick = pick;
+    this.resolve(focus);
+    this.mark();
+    if (reveal && this.link) this.reveal();
+    this.drawCard(); this.say();
+  }
+  resolve(focus) {
+    this.link = this.pick ? linkOf(this.state, this.pick) : null;
+    this.selected = focus || this.firstToken(this.link);
+    this.anchor = null;
+  }
+  firstToken(link) {
+    if (!link) return null;
+    for (const q of link.q === 1 ? [1, 0] : [0, 1]) if (link.panes[q].tokens.length) return [q, link.panes[q].tokens[0][0]];
+    return null;
+  }
+  clear() { this.pick = this.link = this.selected = null; this.mark(); this.drawCard(); this.say(); }
+  keepSelection() {
+    this.point(null);
+    const { pick } = this, { panes } = this.state;
+    if (!pick) return;
+    if (pick.kind === 'tokens' && pick.to > panes[pick.q].n) { this.clear(); return; }
+    const focus = pick.kind === 'tokens' && this.selected ? this.selected : null, { anchor } = this;
+    this.resolve(focus); this.anchor = anchor;
+    this.drawCard();
+  }
+  // What the mouse is over; null for nothing.
+  point(pick) {
+    if (samePick(pick, this.pointed)) return;
+    this.pointed = pick;
+    this.hoverLink = pick ? linkOf(this.state, pick) : null;
+    this.mark();
+    if (!this.selected) this.drawCard();
+  }
+  // Bring the selection into sight in every grid that is drawn, and in the editors.
+  reveal() {
+    for (const [grid, view] of this.spots()) {
+      if (view === 'template') this.face(grid);
+      const at = this.placeIn(grid, view);
+      if (at !== null) grid.reveal(at);
+    }
+    for (const editor of this.editors) if (document.activeElement !== editor.area) editor.reveal();
+  }
+  // Let the first linked lines of both templates stand side by side; the line that was pointed at stays where it is.
+  face(grid) {
+    const lines = this.link.panes.map((part) => Math.min(...part.lines)), q = this.link.q === 1 ? 1 : 0, apart = lines[0] - lines[1];
+    if (!lines.every(Number.isFinite)) return;
+    const shift = [Math.max(0, -apart), Math.max(0, apart)], y = () => LINE * grid.lineOf(q, Math.min(grid.model.rows, grid.model.rowOf(q, lines[q])), 0);
+    if (shift[0] === this.state.shift[0] && shift[1] === this.state.shift[1]) return;
+    const before = y();
+    this.state.shift = shift;
+    grid.set(this.modelOf('template', grid), true);
+    grid.view.scrollTop += y() - before;
+  }
+  placeIn(grid, view) {
+    const { model } = grid;
+    if (view !== 'template') { if (!model.place || !this.selected) return null; const [q, i] = this.selected, [k, j] = model.place(q, i); return grid.lineOf(q, k, j); }
+    for (const q of this.link.q === 1 ? [1, 0] : [0, 1]) {
+      const lines = [...this.link.panes[q].lines].sort((x, y) => x - y);
+      if (lines.length) return model.rowOf(q, lines[0]) < model.rows ? grid.lineOf(q, model.rowOf(q, lines[0]), 0) : null;
+    }
+    return null;
+  }
+  // Light what the selection and the mouse point at, in every view that is drawn, both panes, and the editors.
+  mark() {
+    for (const [node, cls] of this.marked) node.classList.remove(cls);
+    this.marked = [];
+    const put = (node, cls) => { node.classList.add(cls); this.marked.push([node, cls]); };
+    for (const [link, own, linked] of [[this.hoverLink, 'ti-hv', 'ti-hl'], [this.link, 'ti-on', 'ti-lk']]) {
+      if (!link) continue;
+      for (const [grid, view] of this.spots()) link.panes.forEach((part, q) => this.markPart(grid, view, q, part, link.q === null || link.q === q ? own : linked, put));
+    }
+    this.lightEditors({ 'ti-on': this.link ? this.link.fields : [], 'ti-hv': this.hoverLink ? this.hoverLink.fields : [] });
+    const grid = this.$('.ti-grid');
+    if (this.selected) grid.setAttribute('aria-activedescendant', FLOW.uid + '-' + this.selected[0] + '-' + this.selected[1]); else grid.removeAttribute('aria-activedescendant');
+  }
+  lightEditors(layers) {
+    if (this.lit || Object.values(layers).some((fields) => fields.length)) this.lit = this.editors.map((editor) => editor.light(layers)).some(Boolean);
+  }
+  markPart(grid, view, q, part, cls, put) {
+    if (view === 'template') { this.markLines(grid, q, part.lines, cls, put); return; }
+    const pane = this.state.panes[q], inTokens = (i) => part.tokens.some(([from, to]) => i >= from && i < to);
+    const few = part.tokens.length <= 8;
+    for (const node of grid.space.querySelectorAll('[data-q="' + q + '"]')) {
+      const i = node.dataset.i;
+      const lit = i === undefined ? touches(part.bytes, +node.dataset.b, +node.dataset.e) : few || pane.start[i] === pane.end[i] ? inTokens(+i) : touches(part.bytes, pane.start[i], pane.end[i]);
+      if (lit) put(node, cls);
+    }
+  }
+  markLines(grid, q, lines, cls, put) {
+    if (!lines.size) return;
+    for (const [v, node] of grid.live) {
+      if (!lines.has(grid.model.lineAt(q, lastAtMost(grid.top, v, grid.model.rows)))) continue;
+      const column = node.querySelector('.ti-col' + q);
+      if (column) put(column, cls);
+    }
+  }
+  // Say the selection to screen readers: what it is, where it comes from, what it corresponds to.
+  say() {
+    clearTimeout(this.sayTimer);
+    this.sayTimer = setTimeout(() => { this.$('.ti-say').textContent = this.link ? this.spoken() : ''; }, 120);
+  }
+  spoken() {
+    const said = [];
+    this.link.panes.forEach((part, q) => {
+      const pane = this.state.panes[q], count = part.tokens.reduce((sum, [i, j]) => sum + j - i, 0);
+      if (!count && !part.lines.size) return;
+      const one = count === 1 ? ' ' + pane.piece(part.tokens[0][0]) : '', lines = [...part.lines].sort((x, y) => x - y);
+      said.push(letter(q) + ': ' + t('count_tokens', { n: number(count) }) + one + (lines.length ? ', ' + t('template_lines', { lines: lines.slice(0, 5).join(', ') + (lines.length > 5 ? ' \u2026' : '') }) : ''));
+    });
+    const paths = [...new Set((this.pick.kind === 'fields' ? this.pick.fields : this.link.fields).map((field) => pathText(field.steps)))];
+    if (paths.length) said.push(t('from_fields', { paths: paths.slice(0, 3).join(', ') + (paths.length > 3 ? ' \u2026' : '') }));
+    return said.join('; ') || t('nothing_linked');
+  }
+  tell(text) { clearTimeout(this.sayTimer); this.$('.ti-say').textContent = text; }
+}

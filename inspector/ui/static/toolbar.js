@@ -1,0 +1,40 @@
+// Part of Bench: the bar above a view. What only one view offers is in its own file; the hooks are in views.js.
+
+class Toolbar {
+  drawTools() {
+    const host = this.$('.ti-tools'), view = VIEW_MODELS[this.view];
+    host.replaceChildren();
+    const button = (key, act) => { const node = el('button', 'ti-btn', t(key)); node.type = 'button'; node.addEventListener('click', act); host.append(node); return node; };
+    if (view.flow && this.state.safeOn) host.append(el('b', 'ti-hot ti-safenote', t('safe_shown')));
+    if (view.switches) view.switches(this, host);
+    for (const name of view.colours || []) host.append(this.check('colour_' + name, this.state.colour === name, (on) => { this.state.colour = on ? name : 'alternate'; this.drawTools(); this.draw(true); }));
+    if (view.flow) {
+      host.append(this.check('safe_toggle', this.state.safeOn, (on) => this.showSafe(on)));
+      host.append(this.check('split_toggle', this.split, (on) => { this.split = on; this.draw(true); if (this.link) this.reveal(); }));
+    }
+    if (view.steps) { button('previous_difference', () => this.difference(-1)); button('next_difference', () => this.difference(1)); }
+    if (view.copies) this.eachPane(button, view.copies.key, (q) => this.copy(view.copies.text(this, q)));
+    if (view.tools) view.tools(this, host, button);
+    host.append(el('span', 'ti-copied'), this.legend());
+  }
+  // One button a pane.
+  eachPane(button, key, act) { this.state.panes.forEach((_, q) => button(key, () => act(q)).prepend(letter(q) + ' ')); }
+  check(key, on, act) {
+    const label = el('label', 'ti-checkbox'), box = el('input'); box.type = 'checkbox'; box.checked = on;
+    box.addEventListener('change', () => act(box.checked));
+    label.append(box, ' ' + t(key));
+    return label;
+  }
+  legend() {
+    const node = el('span', 'ti-legend'), item = (cls, text) => node.append(el('span', cls, text)), view = VIEW_MODELS[this.view];
+    if (view.colours && this.state.colour === 'trained') { item('ti-seg ti-learned', t('trained')); item('ti-seg ti-unlearned', t('not_trained')); item('ti-dim', this.state.panes.map((pane, q) => letter(q) + ': ' + t('mask_from_' + (pane.assistant_from || 'none'))).join(' \u00b7 ')); }
+    if (view.legend) view.legend(this, item, node);
+    if (view.flow) { item('ti-rowkey ti-rowkey-a', t('legend_text_a')); item('ti-rowkey ti-rowkey-b', t('legend_text_b')); if (this.view === 'tokens') item('ti-rowkey ti-rowkey-id', t('legend_ids')); item('ti-dim', t('legend_same')); }
+    return node;
+  }
+  async copy(text) {
+    const said = this.$('.ti-copied');
+    try { await navigator.clipboard.writeText(text); said.textContent = t('copied'); } catch (error) { said.textContent = t('copy_failed'); }
+    setTimeout(() => { said.textContent = ''; }, 2500);
+  }
+}
