@@ -104,9 +104,24 @@ class InspectorError(Exception):
             remedy=error["remedy"],
         )
 
+    def place(self) -> str:
+        """Say where, in words: each key of `where`; a template's line and the message whose loop was active as such.
+
+        >>> where = {"line": 12, "path": "messages[3]", "message": 3}
+        >>> InspectorError(ErrorKind.TemplateRaised, "no", stage="render", where=where).place()
+        'template line 12, while rendering messages[3]'
+        """
+        named = {key: f"{key} {value}" for key, value in self.where.items()}
+        if "line" in named and self.stage in ("template", "render"):
+            named["line"] = f"template {named['line']}"
+        if "message" in named:
+            named["message"] = f"while rendering messages[{self.where['message']}]"
+            named.pop("path", None)
+        return ", ".join(named.values())
+
     def one_line(self) -> str:
         """Give the error as one readable line: kind, place, message, remedy."""
-        place = ", ".join(f"{key} {value}" for key, value in self.where.items())
+        place = self.place()
         line = f"{self.kind.name}{f' at {place}' if place else ''}: {self.message}"
         if self.remedy:
             line += f" -> {self.remedy}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from types import TracebackType
@@ -100,7 +100,8 @@ class Rendered:
     """The rendered prompt, with the origin of every byte.
 
     Units: `assistant_spans` and `generation_prompt` are half-open byte ranges of `utf8`. `warnings` names what the
-    sandbox blocked without an error.
+    sandbox blocked without an error. `lines_code` are the template lines with a tag or with text to write, `lines_ran`
+    those of them that ran; both are empty where the traced run gave nothing.
     """
 
     kind: str  # "bytes" | "token_segments"
@@ -116,6 +117,8 @@ class Rendered:
     assistant_from: str | None = None  # "generation" | "provenance" | None
     generation_prompt: tuple[int, int] | None = None
     warnings: tuple[str, ...] = ()
+    lines_code: tuple[int, ...] = ()
+    lines_ran: tuple[int, ...] = ()
 
 
 def render(
@@ -236,10 +239,21 @@ def _render_error(error: Exception, call: TemplateCall) -> InspectorError:
     if index is not None:
         given = _given_index(call.messages[index])
         where["path"] = f"messages[{index if given == NOBODY else given}]"
+    looped = _looped_message(error, call)
+    if looped is not None:
+        where["path"], where["message"] = f"messages[{looped}]", looped
     if kind is ErrorKind.TemplateRuntime:
         where["exception"] = type(error).__name__
     message = str(error) or type(error).__name__
     return InspectorError(kind, message, stage="render", where=where, remedy=remedy)
+
+
+def _looped_message(error: Exception, call: TemplateCall) -> int | None:
+    from inspector.engines import jinja2_engine
+
+    if isinstance(error, RecursionError | MemoryError):  # a second run could do without the memory the first one left
+        return None
+    return jinja2_engine.failing_message(call, error)
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple[Any, int]]:
@@ -389,7 +403,7 @@ def _spliced(traced: TracedRender, text: str, start: int, end: int) -> TracedRen
         moved = prompt + len(text) - len(known)
         prompt = moved if prompt >= len(known) - end else None
     # Without a known block, a second render without the flag would tell of the reference only: nothing is claimed.
-    return TracedRender(spliced, prompt, True, traced.warnings)
+    return replace(traced, table=spliced, prompt_start=prompt, prompt_known=True)
 
 
 def _unknown(text: str, utf8: bytes, template: Template, note: str) -> Rendered:
@@ -431,6 +445,8 @@ def _assemble(
         assistant_from=source if spans or source == "generation" else None,
         generation_prompt=None if prompt_start is None else (prompt_start, len(utf8)),
         warnings=traced.warnings,
+        lines_code=traced.lines_code,
+        lines_ran=traced.lines_ran,
     )
 
 

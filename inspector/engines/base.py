@@ -39,13 +39,16 @@ class TracedRender:
     """The text with its runs, and what was noticed on the way.
 
     `prompt_start` is the character where what add_generation_prompt added begins (None: it added nothing); it counts
-    only if `prompt_known`, else it takes a second render without the flag to know.
+    only if `prompt_known`, else it takes a second render without the flag to know. `lines_code` and `lines_ran` are
+    template lines.
     """
 
     table: RunTable
     prompt_start: int | None
     prompt_known: bool
     warnings: tuple[str, ...]
+    lines_code: tuple[int, ...]
+    lines_ran: tuple[int, ...]
 
 
 class Engine(Protocol):

@@ -36,6 +36,7 @@ from jinja2.utils import pass_environment, pass_eval_context
 from transformers.utils import chat_template_utils
 
 from inspector.engines.base import TemplateCall, TracedRender, cut_at_tag, shown_messages
+from inspector.engines.coverage import Coverage, LinePlan, straight_runs
 from inspector.provenance import (
     IN_GENERATION,
     TEMPLATE,
@@ -172,7 +173,14 @@ class _TracedCode(CodeGenerator):
         environment: Any = self.environment
         environment.prompt_known = self._prompt_block is not None or not _mentions_prompt(node)
         environment.prompt_tail = _text_after(node, self._prompt_block)
+        self._plan = LinePlan(environment, environment.source, node)
+        self._blocks: list[tuple[int, ...]] = []
+        self._loops: dict[int, tuple[int, str]] = {}  # body of a loop -> its number, the name it binds
+        self._loop_count = 0
         super().visit_Template(node, frame)
+        code = {line for lines in self._blocks for line in lines}
+        environment.coverage = Coverage(tuple(sorted(code)), tuple(self._blocks))
+        environment.loop_count = self._loop_count
         for line in self._literals:
             self.writeline(line)
         for name in _REBOUND:  # shadows what the generated module imported from jinja2.runtime
@@ -282,6 +290,32 @@ class _TracedCode(CodeGenerator):
         if node is self._prompt_block and frame.buffer is None:
             self.writeline("yield prompt_mark", node)
         super().visit_If(node, frame)
+
+    def write_commons(self) -> None:
+        super().write_commons()
+        self.writeline("ran = context.ran")
+        self.writeline("at = context.at")
+
+    def blockvisit(self, body: Any, frame: Frame) -> None:
+        """Flag each stretch of statements that runs as a whole, and note the item of a loop whose body this is."""
+        extra = self._plan.before.get(id(body), ())
+        for run in straight_runs(body):
+            self.writeline(f"ran[{len(self._blocks)}] = 1")
+            self._blocks.append(tuple({*extra, *self._plan.lines_of(run)}))
+            extra = ()
+            if id(body) in self._loops:
+                number, name = self._loops.pop(id(body))
+                self.writeline(f"at[{number}] = {frame.symbols.ref(name)}")
+            super().blockvisit(run, frame)
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:
+        number = self._loop_count
+        if isinstance(node.target, nodes.Name):
+            self._loop_count += 1
+            self._loops[id(node.body)] = number, node.target.name
+        super().visit_For(node, frame)
+        if isinstance(node.target, nodes.Name):
+            self.writeline(f"at[{number}] = None")
 
     def visit_Operand(self, node: nodes.Operand, frame: Frame) -> None:
         self.write(f" {_operators[node.op]} ")
@@ -448,15 +482,31 @@ def _look_up_named(look_up: Callable[[Any, Any], Any], holder: Any, key: Any) ->
     return named_member(look_up(holder, key), holder, key)
 
 
+class _TracedContext(Context):
+    """Holds what a render notes of itself: a flag for each block that ran, and the item that each loop is at."""
+
+    ran: bytearray
+    at: list[Any]
+
+    def derived(self, locals: dict[str, Any] | None = None) -> Context:
+        context: Any = super().derived(locals)
+        context.ran, context.at = self.ran, self.at
+        return context
+
+
 class TracedEnvironment(ImmutableSandboxedEnvironment):
     """transformers' sandbox with provenance. The short cuts answer exactly as the inherited methods do."""
 
     code_generator_class = _TracedCode
+    context_class = _TracedContext
     concat = staticmethod(concat)
     intercepted_binops = frozenset(("-", "*", "/", "//", "%", "**"))  # `add` sees to "+"
     intercepted_unops = frozenset(("-", "+"))
     prompt_known = False  # set when the template is compiled, as prompt_tail is
     prompt_tail = ""
+    source = ""
+    coverage = Coverage((), ())
+    loop_count = 0
     prompt_mark = PROMPT_MARK
     traced_literal = staticmethod(_literal)
     traced_str = staticmethod(traced_str)
@@ -736,6 +786,8 @@ class _Compiled:
     template: jinja2.Template
     prompt_known: bool
     prompt_tail: str
+    coverage: Coverage
+    loop_count: int
 
 
 @lru_cache(maxsize=128)
@@ -750,8 +802,11 @@ def _compile(text: str) -> _Compiled:
     reference_globals = compile_reference("").environment.globals
     for name in ("raise_exception", "dict", "namespace"):
         environment.globals[name] = reference_globals[name]
+    environment.source = text
     template = environment.from_string(text)
-    return _Compiled(template, environment.prompt_known, environment.prompt_tail)
+    return _Compiled(
+        template, environment.prompt_known, environment.prompt_tail, environment.coverage, environment.loop_count
+    )
 
 
 def _strftime_now(clock: datetime, format: str) -> Traced:
@@ -764,9 +819,7 @@ def _special(name: str, text: str) -> Traced:
     return whole(text, Origin(SegmentKind.SPECIAL, name, text, True))
 
 
-def render_traced(call: TemplateCall) -> TracedRender:
-    """Render with provenance. Errors: whatever the template raises, unchanged."""
-    compiled = _compile(call.text)
+def _context(compiled: _Compiled, call: TemplateCall) -> Any:
     variables = {
         "strftime_now": partial(_strftime_now, call.clock),
         **{name: _special(name, text) for name, text in call.special_tokens.items()},
@@ -776,10 +829,18 @@ def render_traced(call: TemplateCall) -> TracedRender:
         "documents": call.documents,
         "add_generation_prompt": call.add_generation_prompt,
     }
+    context: Any = compiled.template.new_context(variables)
+    context.ran, context.at = bytearray(len(compiled.coverage.blocks)), [None] * compiled.loop_count
+    return context
+
+
+def render_traced(call: TemplateCall) -> TracedRender:
+    """Render with provenance. Errors: whatever the template raises, unchanged."""
+    compiled = _compile(call.text)
+    context = _context(compiled, call)
     blocked: list[str] = []
     token = _blocked.set(blocked)
     try:
-        context = compiled.template.new_context(variables)
         parts = list(compiled.template.root_render_func(context))
     finally:
         _blocked.reset(token)
@@ -789,7 +850,43 @@ def render_traced(call: TemplateCall) -> TracedRender:
     start = _prompt_start(parts, len(table.text)) if compiled.prompt_known else None
     if start is not None and table.text[start:] == compiled.prompt_tail:
         start = None
-    return TracedRender(table, start, compiled.prompt_known, tuple(dict.fromkeys(blocked)))
+    coverage = compiled.coverage
+    warnings = tuple(dict.fromkeys(blocked))
+    return TracedRender(table, start, compiled.prompt_known, warnings, coverage.code, coverage.ran(context.ran))
+
+
+def failing_message(call: TemplateCall, error: Exception) -> int | None:
+    """Give the index, in the request as given, of the message whose loop was active when the template failed.
+
+    The traced run is made to fail in the same way; None if it does not, or if no loop was at a message.
+    """
+    try:
+        compiled = _compile(call.text)
+        context = _context(compiled, call)
+    except Exception:
+        return None
+    try:
+        for _part in compiled.template.root_render_func(context):
+            pass
+    except Exception as again:
+        # The text of Python's own errors names types, and ours have other names.
+        same = type(again) is type(error) and (str(again) == str(error) or not is_raised_by_template(error))
+        if same:
+            return next((index for item in reversed(context.at) if (index := _message_of(item)) is not None), None)
+    return None
+
+
+def _message_of(item: Any, depth: int = 4) -> int | None:
+    """Give the message that the first traced text in a value belongs to."""
+    if isinstance(item, str | TracedInt | TracedFloat):
+        for run in runs_of(traced_str(item)):
+            path = run[1].path
+            if path.startswith("messages["):
+                return int(path[len("messages[") : path.index("]")])
+        return None
+    inner = item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ()
+    found = (_message_of(value, depth - 1) for value in inner) if depth else iter(())
+    return next((index for index in found if index is not None), None)
 
 
 def _prompt_start(parts: list[Any], length: int) -> int | None:

@@ -324,9 +324,11 @@ def error_text(error: InspectorError) -> str:
     ...                           where={"line": 2, "column": 5}, remedy="add ,"))
     'line 2, column 5: a comma is missing → add ,'
     """
-    names = ("line", "column", "path", "byte")
+    names = ("line", "column", "path", "byte") if error.where.get("message") is None else ("line", "message")
+    of_template = "template " if error.stage in ("template", "render") else ""
+    words = {"line": f"{of_template}line ", "path": "", "message": "while rendering messages["}
     place = ", ".join(
-        f"{name} {error.where[name]}" if name != "path" else str(error.where[name])
+        f"{words.get(name, name + ' ')}{error.where[name]}{']' if name == 'message' else ''}"
         for name in names
         if error.where.get(name) is not None
         and not (name == "path" and error.message.startswith(f"{error.where[name]}: "))  # said once
