@@ -33,6 +33,7 @@ JOBS: dict[str, str] = {
     "tokenizers": "inspector.jobs:tokenizers",
     "differences": "inspector.jobs:differences",
     "arguments": "inspector.jobs:arguments",
+    "lint": "inspector.jobs:lint",
 }
 
 
@@ -215,6 +216,31 @@ def arguments(payload: bytes) -> bytes:
     except InspectorError as error:
         return _answer({"arguments": [], "error": error.to_dict()})
     return _answer({"arguments": found, "error": None})
+
+
+def lint(payload: bytes) -> bytes:
+    """Check a pickled (Job, Job of the base tokenizer or None, files, reasons to ignore) with every rule; give `lint/1`.
+
+    `files`: parsed JSON of config, generation_config and sent, each if there is one.
+    """
+    from inspector.lint import lint as check
+    from inspector.lint.evidence import Evidence, read_sent
+    from inspector.pipeline import lint_dict, run
+    from inspector.sources import read_verified
+    from inspector.tokenizers.config import parse_object
+
+    job, base, files, ignore = pickle.loads(payload)
+    named = {file.name: file for file in job.tokenizer.files}
+    stated = named.get("tokenizer_config.json")
+    evidence = Evidence(
+        config=files.get("config") or {},
+        generation_config=files.get("generation_config") or {},
+        tokenizer_config=parse_object(read_verified(stated), stated.name) if stated is not None else {},
+        sent=read_sent(files.get("sent") or {}),
+        base=None if base is None else run(base),
+    )
+    inspection = run(job)
+    return _answer(lint_dict(inspection, check(inspection, evidence=evidence, ignore=ignore)))
 
 
 def _answer(value: Any) -> bytes:

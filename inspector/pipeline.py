@@ -18,10 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector import presets
 from inspector.budget import Budget, BudgetDecision, BudgetRejected, fit_context, make_budget
 from inspector.encode import Encoding, encode, token_rows
 from inspector.errors import ErrorKind, InspectorError
+from inspector.findings import Finding
 from inspector.job import (
     DEFAULT_MODEL,
     Fields,
@@ -34,6 +34,7 @@ from inspector.job import (
     run_clock,
     side_options,
 )
+from inspector.lint import live_findings
 from inspector.logits import NextTokenLogits, next_token_logits
 from inspector.messages import Conversation, canonicalize
 from inspector.render import Rendered, render
@@ -45,27 +46,8 @@ from inspector.tokenizers.base import Tokenizer
 
 if TYPE_CHECKING:
     from inspector.comparison import Comparison
+    from inspector.lint import Report
     from inspector.service import SandboxedInspection
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A remark on an inspection: rule, severity ("error", "warning", "note"), place and remedy."""
-
-    rule: str
-    severity: str
-    message: str
-    where: dict[str, Any]
-    remedy: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "rule": self.rule,
-            "severity": self.severity,
-            "message": self.message,
-            "where": self.where,
-            "remedy": self.remedy,
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +166,7 @@ def run(job: Job) -> Inspection:
         building.set(inputs=to_tensors([encoding]))
     except InspectorError as error:
         building.set(error=error)
-    return building.inspection(job)
+    return building.inspection()
 
 
 class _Building:
@@ -206,10 +188,11 @@ class _Building:
         finally:
             self.timings_ms[name] = self.timings_ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
 
-    def inspection(self, job: Job) -> Inspection:
-        """Give what was reached, with its findings."""
+    def inspection(self) -> Inspection:
+        """Give what was reached, with what the live rules find."""
         reached = Inspection(self.options, self.clock, timings_ms=self.timings_ms, **self.values)
-        findings = _findings(reached, job)
+        with self.stage("findings"):
+            findings = live_findings(reached)
         return replace(reached, findings=findings) if findings else reached
 
 
@@ -323,36 +306,17 @@ def add_logits(inspection: Inspection, model: str = DEFAULT_MODEL, top_k: int = 
     return replace(inspection, logits=logits, timings_ms={**inspection.timings_ms, "logits": spent})
 
 
-def _findings(inspection: Inspection, job: Job) -> tuple[Finding, ...]:
-    found: list[Finding] = []
-    for note in inspection.request.notes if inspection.request else ():
-        found.append(Finding("line-ends", "note", note["what"], {"path": note["path"]}, "send LF if CR is not meant"))
-    template, tokenizer = inspection.template, inspection.tokenizer
-    if template and tokenizer and job.template is None and not tokenizer.chat_templates:
-        message = f"{tokenizer.id} has no chat template: contents are joined by the preset raw"
-        found.append(Finding("template-missing", "note", message, {"template": "raw"}, "choose a template"))
-    preset = presets.templates().get(template.id) if template and job.template is not None else None
-    if preset and tokenizer and preset.made_for and preset.made_for != tokenizer.id:
-        message = f"the template {preset.id} was made for the tokenizer {preset.made_for}, this is {tokenizer.id}"
-        found.append(Finding("template-pairing", "warning", message, {"template": preset.id},
-                             f"use the tokenizer {preset.made_for}"))  # fmt: skip
-    if inspection.rendered and inspection.rendered.provenance == "unknown":
-        message = f"the origin of the bytes is unknown here: {inspection.rendered.provenance_note}"
-        found.append(Finding("provenance-unknown", "warning", message, {}, "report the template"))
-    if inspection.encoding and inspection.encoding.uncovered:
-        lost = sum(gap.end - gap.start for gap in inspection.encoding.uncovered)
-        first = inspection.encoding.uncovered[0]
-        message = f"{lost} of {len(inspection.encoding.rendered.utf8)} bytes are in no token: {first.why}"
-        found.append(Finding("uncovered-bytes", "warning", message, {"start": first.start, "end": first.end},
-                             "check the text there: the model does not see it"))  # fmt: skip
-    if inspection.budget and inspection.budget.dropped and inspection.error is None:
-        names = ", ".join(entry.path for entry in inspection.budget.dropped[:5])
-        message = f"the budget dropped {len(inspection.budget.dropped)} parts of the request: {names}"
-        found.append(Finding("budget-dropped", "note", message, {"path": inspection.budget.dropped[0].path},
-                             "raise the context window, or shorten the request"))  # fmt: skip
-    for warning in inspection.rendered.warnings if inspection.rendered else ():
-        found.append(Finding("sandbox-blocked", "warning", warning, {}, "remove the access from the template"))
-    return tuple(found)
+def lint_dict(inspection: Inspection, report: Report) -> dict[str, Any]:
+    """Give the JSON object of schema `lint/1`: what was checked, and the report."""
+    return {
+        "schema": "lint/1",
+        "options": _options_dict(inspection.options, inspection.clock),
+        "tokenizer": _tokenizer_dict(inspection.tokenizer),
+        "template": _template_dict(inspection.template),
+        "rendered_sha256": None if inspection.rendered is None else inspection.rendered.sha256,
+        **report.to_dict(),
+        "versions": versions(),
+    }
 
 
 def _request_dict(request: ChatRequest | None, conversation: Conversation | None) -> dict[str, Any] | None:

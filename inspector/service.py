@@ -221,6 +221,45 @@ def differences(ref: str, *, progress: Progress | None = None, session: str = OW
     return {**result, "loading": None}
 
 
+def lint(
+    request: bytes | Fields,
+    options: Options,
+    *,
+    files: dict[str, Any] | None = None,
+    base: str | None = None,
+    ignore: dict[str, str] | None = None,
+    progress: Progress | None = None,
+    session: str = OWN,
+    local_files: bool = True,
+) -> dict[str, Any]:
+    """Check a request with every rule in a child; give `lint/1`.
+
+    `files`: parsed JSON of "config", "generation_config" and "sent"; the first two are looked for beside a tokenizer
+    that is no preset. `base`: the tokenizer that this one should be equal to. `ignore`: rule id -> reason.
+    Errors: artifact errors, OptionInvalid, InputInvalid for what was sent, those of a limit.
+    """
+    job = prepare(request, options, progress, local_files=local_files)
+    other = (
+        None if base is None else prepare(request, replace(options, tokenizer=base), progress, local_files=local_files)
+    )
+    beside = (
+        _model_files(options.tokenizer, progress, local_files) if options.tokenizer not in presets.tokenizers() else {}
+    )
+    return _call("lint", (job, other, {**beside, **(files or {})}, ignore or {}), session)
+
+
+def _model_files(ref: str, progress: Progress | None, local_files: bool) -> dict[str, Any]:
+    """Read config.json and generation_config.json beside a tokenizer, as far as it has them."""
+    from inspector.sources import read_verified, resolve_files
+
+    names = ("config.json", "generation_config.json")
+    _ref, found = resolve_files(ref, names, progress, token=None if local_files else False, local=local_files)
+    return {
+        file.name.removesuffix(".json"): loads(read_verified(file).decode("utf-8", "replace"), root=file.name)
+        for file in found
+    }
+
+
 def next_tokens(
     request: bytes | Fields,
     sides: Sequence[Options],

@@ -37,6 +37,18 @@ def test_the_readme_lists_exactly_the_presets() -> None:
     assert written == preset_table(), "put this between the markers:\n" + preset_table()
 
 
+def command_table() -> str:
+    """The README's table of commands, from the help."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    lines = ["| command | what it does |", "| --- | --- |"]
+    return "\n".join(lines + [f"| `{name}` | {command.help} |" for name, command in commands.items()])
+
+
+def test_the_readme_lists_exactly_the_commands_with_their_help() -> None:
+    written = README.split("<!-- commands:begin -->")[1].split("<!-- commands:end -->")[0].strip()
+    assert written == command_table(), "put this between the markers:\n" + command_table()
+
+
 def front_matter() -> dict[str, str]:
     pairs = (line.split(":", 1) for line in README.split("---")[1].strip().splitlines() if re.match(r"\w+:", line))
     return {key: value.strip().strip('"') for key, value in pairs}
@@ -105,6 +117,7 @@ def test_the_top_level_holds_only_what_it_should() -> None:
     allowed = {
         "app.py", "inspector", "presets", "tests", "requirements.txt", "requirements-dev.txt", "README.md", "Makefile",
         "pyproject.toml", "benchmarks", "docs", ".ci", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", ".gitignore",
+        ".pre-commit-hooks.yaml",
     }  # fmt: skip
     assert {path.relative_to(ROOT).parts[0] for path in tracked_files()} <= allowed
 

@@ -25,6 +25,12 @@ NEWLINE = 10
 FIELDS = {"messages": "messages", "tools": "tools", "documents": "documents", "chat_template_kwargs": "arguments"}
 OPTIONS = ("clock", "profile", "context_window", "max_new_tokens", "policy", "add_generation_prompt")
 
+# What a pane says above its tokens; the other findings have a place of their own.
+HEAD_RULES = (
+    "line-ends", "template-missing", "template-pairing", "provenance-unknown", "uncovered-bytes", "budget-dropped",
+    "sandbox-blocked",
+)  # fmt: skip
+
 
 def view(inspections: Sequence[Any], comparison: Any, errors: Iterable[dict[str, Any]] = ()) -> bytes:
     """Give `build` as UTF-8 JSON text."""
@@ -114,6 +120,7 @@ def _info(inspection: Any) -> dict[str, Any]:
         "findings": [
             {"rule": finding.rule, "message": finding.message, "remedy": finding.remedy}
             for finding in inspection.findings
+            if finding.rule in HEAD_RULES
         ],
     }
     for entry in VIEWS:

@@ -1,0 +1,346 @@
+"""What rules look at: one inspection, its probes, and indexes over who wrote what.
+
+Everything is computed when it is first asked for, and once.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inspector.encode import NO_SEGMENT, Encoding, TokenFlag
+from inspector.lint.evidence import Evidence
+from inspector.lint.probes import Outcome, Probes
+from inspector.provenance import SegmentKind
+from inspector.templatefacts import TemplateFacts, template_facts
+
+if TYPE_CHECKING:
+    from inspector.lint.capabilities import Card
+    from inspector.pipeline import Inspection
+
+_STEP = re.compile(r"[.\[]")
+_MESSAGE = re.compile(r"messages\[(\d+)\]")
+CONTENT_FIELDS = ("content", "tool_calls")
+TEMPLATE_KINDS = (int(SegmentKind.TEMPLATE), int(SegmentKind.SPECIAL))
+
+
+class Subject:
+    """One inspection under the eyes of the rules."""
+
+    def __init__(self, inspection: Inspection, evidence: Evidence | None = None, probes: Probes | None = None) -> None:
+        self.inspection = inspection
+        self.evidence = evidence or Evidence()
+        self.probes = probes or Probes(inspection)
+        self.options, self.error = inspection.options, inspection.error
+        self.tokenizer, self.template = inspection.tokenizer, inspection.template
+        self.rendered, self.encoding = inspection.rendered, inspection.encoding
+        self.utf8: bytes = inspection.rendered.utf8 if inspection.rendered is not None else b""
+
+    # --- what is there --------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages as given."""
+        return self.inspection.request.messages if self.inspection.request is not None else []
+
+    @functools.cached_property
+    def tools(self) -> list[Any]:
+        """The tools as given."""
+        return (self.inspection.request.tools or []) if self.inspection.request is not None else []
+
+    @functools.cached_property
+    def arguments(self) -> dict[str, Any]:
+        """The template arguments that are passed."""
+        return self.inspection.conversation.kwargs if self.inspection.conversation is not None else {}
+
+    @property
+    def chosen_template(self) -> bool:
+        """The template was named or pasted, not the tokenizer's own."""
+        return self.options.template is not None or self.options.template_text is not None
+
+    @functools.cached_property
+    def traced(self) -> bool:
+        """Every byte of the prompt has a known writer."""
+        return self.rendered is not None and self.rendered.kind == "bytes" and self.rendered.provenance == "traced"
+
+    @functools.cached_property
+    def facts(self) -> TemplateFacts:
+        """What is written in the template."""
+        return template_facts(self.template.text) if self.template is not None else TemplateFacts(False)
+
+    @functools.cached_property
+    def card(self) -> Card:
+        """What the template can do."""
+        from inspector.lint.capabilities import capabilities
+
+        return capabilities(self)
+
+    # --- who wrote what -------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def rows_of(self) -> dict[str, list[int]]:
+        """Segment rows by path; what is derived from several fields is listed under each."""
+        if self.rendered is None:
+            return {}
+        segments = self.rendered.segments
+        listed: dict[str, list[int]] = {}
+        for row, place in enumerate(segments.path.tolist()):
+            if place >= 0:
+                listed.setdefault(segments.paths[place], []).append(row)
+        for path in [path for path in listed if ", " in path]:
+            if segments.kind[listed[path][0]] == SegmentKind.DERIVED:
+                for part in path.split(", "):
+                    listed.setdefault(part, []).extend(listed[path])
+        return listed
+
+    @functools.cached_property
+    def written(self) -> frozenset[str]:
+        """Every path of which at least one byte is in the prompt, with all that hold it."""
+        return written_of(self.rows_of)
+
+    def covered(self, path: str) -> bool:
+        """Say whether a field, or something inside it, is in the prompt."""
+        return path in self.written
+
+    def gone(self, path: str) -> bool:
+        """Say whether the budget took this part of the request out: its absence is nobody's fault."""
+        budget = self.inspection.budget
+        if budget is None:
+            return False
+        lost = [*(entry.path for entry in budget.dropped), *(path for path, _tokens in budget.cut)]
+        return any(_inside(path, part) for part in lost)
+
+    def written_bytes(self, path: str) -> int:
+        """Count the bytes that come from a field and what is inside it."""
+        if self.rendered is None:
+            return 0
+        segments = self.rendered.segments
+        rows = {row for name, listed in self.rows_of.items() if _inside(name, path) for row in listed}
+        return sum(int(segments.end[row] - segments.start[row]) for row in rows)
+
+    def spans(self, path: str) -> list[tuple[int, int]]:
+        """Give the byte ranges that come from a field."""
+        if self.rendered is None:
+            return []
+        segments = self.rendered.segments
+        return [(int(segments.start[row]), int(segments.end[row])) for row in sorted(set(self.rows_of.get(path, ())))]
+
+    def line_at(self, byte: int) -> int | None:
+        """Give the template line that wrote a byte."""
+        if self.rendered is None or not len(self.rendered.segments):
+            return None
+        row = int(np.searchsorted(self.rendered.segments.start, byte, side="right")) - 1
+        return int(self.rendered.segments.line[max(row, 0)]) or None
+
+    @functools.cached_property
+    def lost_messages(self) -> list[dict[str, Any] | None]:
+        """Give each message whose content has text of which nothing is in the prompt; None for the others."""
+        return [message if self._is_lost(index, message) else None for index, message in enumerate(self.messages)]
+
+    def _is_lost(self, index: int, message: dict[str, Any]) -> bool:
+        path = f"messages[{index}].content"
+        if not self.traced or self.covered(path) or not text_of(message.get("content")).strip():
+            return False
+        return not self.gone(path)
+
+    def late_system(self, index: int) -> bool:
+        """Say whether a message is a system message after another kind of message."""
+        first = ("system", "developer")
+        roles = [message.get("role") for message in self.messages[: index + 1]]
+        return roles[-1] in first and any(role not in first for role in roles)
+
+    @functools.cached_property
+    def first_content(self) -> int:
+        """Give the byte at which the first field of a message begins; the length where there is none."""
+        if self.rendered is None:
+            return 0
+        segments = self.rendered.segments
+        rows = np.flatnonzero(~np.isin(segments.kind, TEMPLATE_KINDS))
+        return int(segments.start[rows[0]]) if len(rows) else len(self.utf8)
+
+    # --- tokens ---------------------------------------------------------------------------------------------------
+
+    def special_id(self, name: str) -> int | None:
+        """Give the id of a named special token, None where the tokenizer has none."""
+        return None if self.tokenizer is None else self.tokenizer.special_token_ids.get(name)
+
+    @functools.cached_property
+    def ids(self) -> tuple[int, ...]:
+        """The input ids."""
+        return () if self.encoding is None else tuple(self.encoding.input_ids.tolist())
+
+    @functools.cached_property
+    def forged(self) -> dict[str, list[int]]:
+        """Tokens that control and were written wholly by content, by the field that wrote them."""
+        listed: dict[str, list[int]] = {}
+        for index in self.flagged(TokenFlag.FROM_CONTENT):
+            if not int(self.encoding.flags[index]) & TokenFlag.CROSSES_SEGMENT:  # type: ignore[union-attr]
+                listed.setdefault(self.path_at(index) or "", []).append(index)
+        return listed
+
+    def forged_text(self, path: str, tokens: list[int]) -> str:
+        """Say which control tokens a field wrote."""
+        tokenizer, encoding = self.tokenizer, self.encoding
+        pieces = [tokenizer.piece(int(encoding.input_ids[index])) for index in tokens[:4]]  # type: ignore[union-attr]
+        more = f" and {len(tokens) - 4} more" if len(tokens) > 4 else ""
+        return (
+            f"{path or 'content'} wrote {len(tokens)} control token{'s' * (len(tokens) > 1)}: {' '.join(pieces)}{more}"
+        )
+
+    def outside(self, path: str) -> bool:
+        """Say whether a field holds what comes from outside the conversation: a tool's answer, a document, a schema."""
+        index = message_of(path)
+        if index is None:
+            return not path.startswith("chat_template_kwargs")
+        return index < len(self.messages) and self.messages[index].get("role") in ("tool", "function", "ipython")
+
+    def answered_encoding(self) -> Encoding | None:
+        """Tokens of a question with its answer, and nothing after it: where the template ends a turn."""
+        chat = [{"role": "user", "content": "When is high tide?"}, {"role": "assistant", "content": "At noon."}]
+        return self.probes.encoding(self.probes.chat("a question and its answer", chat, prompt=False, continuing=False))
+
+    def flagged(self, flag: TokenFlag) -> list[int]:
+        """List the tokens that have a flag."""
+        return [] if self.encoding is None else np.flatnonzero((self.encoding.flags & flag) != 0).tolist()
+
+    @functools.cached_property
+    def token_kinds(self) -> np.ndarray:
+        """The kind of each token's first byte; -1 for inserted ones."""
+        encoding = self.encoding
+        if encoding is None:
+            return np.empty(0, np.int64)
+        kinds = np.append(encoding.rendered.segments.kind.astype(np.int64), -1)
+        return kinds[np.where(encoding.segment == NO_SEGMENT, len(kinds) - 1, encoding.segment)]
+
+    def path_at(self, index: int) -> str | None:
+        """Give the field that a token comes from, or the first one that it covers."""
+        encoding = self.encoding
+        if encoding is None or encoding.segment[index] == NO_SEGMENT:
+            return None
+        segments = encoding.rendered.segments
+        last = max(
+            int(np.searchsorted(segments.start, encoding.end[index], side="left")), int(encoding.segment[index]) + 1
+        )
+        rows = range(int(encoding.segment[index]), last)
+        return next((path for path in (segments.origin(row)[1] for row in rows) if path), None)
+
+    def where_token(self, index: int) -> dict[str, Any]:
+        """Give the place of a token: index, bytes, field."""
+        encoding = self.encoding
+        if encoding is None:
+            return {}
+        place: dict[str, Any] = {"token": index}
+        if encoding.end[index] > encoding.start[index]:
+            place |= {"start": int(encoding.start[index]), "end": int(encoding.end[index])}
+        path = self.path_at(index)
+        return {**place, "path": path} if path else place
+
+    @functools.cached_property
+    def adds(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids that the tokenizer itself puts before and after every text."""
+        return added_ids(self.tokenizer)
+
+    # --- turns ----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def rounds(self) -> list[int]:
+        """Indexes k so that messages[:k] was a prompt of its own: an assistant message follows."""
+        roles = [message.get("role") for message in self.messages]
+        return [index for index, role in enumerate(roles) if role == "assistant" and index > 0]
+
+    def turn(self, upto: int) -> Outcome:
+        """Render the first messages as they were sent then, with a generation prompt."""
+        name = f"the prompt before messages[{upto}]"
+        return self.probes.outcome(name, messages=self.probes.messages()[:upto], prompt=True, continuing=False)
+
+    def whole(self) -> Outcome:
+        """Render all messages without a generation prompt."""
+        return self.probes.outcome("without generation prompt", prompt=False, continuing=False)
+
+
+@functools.lru_cache(maxsize=16)
+def added_ids(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Give the ids that encoding with special tokens puts before and after a text."""
+    if tokenizer is None:
+        return (), ()
+    bare = tokenizer.encode("a").input_ids.tolist()
+    full = tokenizer.encode("a", add_special_tokens=True).input_ids.tolist()
+    for before in range(len(full) - len(bare) + 1):
+        if full[before : before + len(bare)] == bare:
+            return tuple(full[:before]), tuple(full[before + len(bare) :])
+    return (), ()
+
+
+def written_of(paths: Any) -> frozenset[str]:
+    """Give the paths and all that hold them.
+
+    >>> sorted(written_of(["messages[0].content"]))
+    ['messages', 'messages[0]', 'messages[0].content']
+    """
+    found: set[str] = set()
+    for path in paths:
+        found.add(path)
+        found.update(path[: match.start()] for match in _STEP.finditer(path))
+    return frozenset(found)
+
+
+def _inside(path: str, holder: str) -> bool:
+    return path == holder or path.startswith((f"{holder}.", f"{holder}["))
+
+
+def message_of(path: str) -> int | None:
+    """Give the message that a path lies in.
+
+    >>> message_of("messages[2].content"), message_of("tools[0]")
+    (2, None)
+    """
+    match = _MESSAGE.match(path)
+    return int(match[1]) if match else None
+
+
+def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield every scalar in a JSON value with its path."""
+    from inspector.jsontext import child_path
+
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, child_path(path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value
+
+
+def tool_calls(message: dict[str, Any]) -> list[Any]:
+    """Give the tool calls of a message, none for what is no list."""
+    calls = message.get("tool_calls")
+    return calls if isinstance(calls, list) else []
+
+
+def function_of(call: Any) -> dict[str, Any]:
+    """Give the function object of a tool call or a tool."""
+    function = call.get("function") if isinstance(call, dict) else None
+    return function if isinstance(function, dict) else {}
+
+
+def text_of(content: Any) -> str:
+    """Give the text of a content: itself, or its text parts joined."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = (part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict))
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def common_bytes(a: bytes, b: bytes) -> int:
+    """Count the bytes that two texts share at their start."""
+    size = min(len(a), len(b))
+    if a[:size] == b[:size]:
+        return size
+    left, right = np.frombuffer(a[:size], np.uint8), np.frombuffer(b[:size], np.uint8)
+    return int(np.argmax(left != right))
