@@ -15,11 +15,11 @@ import gradio as gr
 from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
-CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views")
+CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plots")
 LAST_SCRIPTS = (
-    "heads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "bench",
+    "heads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "permalink", "gallery", "bench",
 )  # fmt: skip
-STYLES = ("bench.css",)  # bench.css first; one more file for each group of views that needs its own
+STYLES = ("bench.css", "gallery.css", "plots.css")  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 
 

@@ -10,6 +10,7 @@ import gradio as gr
 from inspector import presets
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
 from inspector.ui import serve
+from inspector.ui.examples import EXAMPLES
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
 from inspector.ui.views import VIEWS
@@ -71,6 +72,7 @@ def start_value() -> str:
         "policy": POLICIES,
         "models": [preset.id for preset in presets.tokenizers().values() if preset.model is not None],
         "presets": choices(),
+        "examples": [example.to_dict() for example in EXAMPLES],
         "defaults": {"fields": fields, "panes": FIRST_PANES},
         "empty": EMPTY_PANE,
     }

@@ -20,7 +20,7 @@ class Answers {
     this.draw(true);
     if (fresh && VIEW_MODELS[this.view].arrived) VIEW_MODELS[this.view].arrived(this);
     if (fresh && this.state.safeOn) this.askSafe();
-    if (fresh) this.askEstimate();
+    if (fresh) { this.askEstimate(); this.pickWanted(); }
   }
   // Panes and rows of an answer; a pane that has none keeps what it was.
   tables(answer, before, cuts) {

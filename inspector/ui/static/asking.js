@@ -12,6 +12,7 @@ class Asking {
     this.checkAge();
     clearTimeout(this.keepTimer);
     this.keepTimer = setTimeout(() => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())), 300);
+    this.remember(true);
     clearTimeout(this.timer);
     // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
     // overtaken: the server then gives it up for the newer one.

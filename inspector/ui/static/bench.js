@@ -1,5 +1,5 @@
 // The page's controller: builds the page from its start value, reads the fields, listens. What else it does is in parts,
-// one file each: asking, answers, drawing, toolbar, selection, jumps, keys, mouse, card.
+// one file each: asking, answers, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, gallery.
 
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 
@@ -28,7 +28,7 @@ class Bench {
     this.second = new Grid(this.$('.ti-second'), this.$('.ti-second .ti-space'), () => root.classList.contains('narrow'));
     this.grid.painted = this.second.painted = () => this.mark();
     this.build(); this.restore(); this.localize(); this.listen(); this.observe();
-    this.changed();
+    this.begin();
   }
   build() {
     for (const box of this.root.querySelectorAll('.ti-fields .ti-field')) {
@@ -77,6 +77,7 @@ class Bench {
     this.$('.ti-grid').setAttribute('aria-label', t('grid_label'));
     this.$('.ti-second').setAttribute('aria-label', t('view_template'));
     this.field('model').lastChild.textContent = t('custom_ref');
+    this.showNotice(); if (this.$('.ti-gallery').open) this.drawExamples();
     this.markTabs(); this.drawTools();
     if (this.answer) this.showAnswer(this.answer); else this.draw(true);
     this.drawCard();
@@ -120,6 +121,7 @@ class Bench {
     }
     this.$('.ti-panel').addEventListener('keydown', (event) => { if (event.key === 'Escape' && this.back) { event.preventDefault(); this.goBack(); } });
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
+    this.listenShare(); this.listenGallery();
   }
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
@@ -127,6 +129,11 @@ class Bench {
     if (name === 'reset') { this.put(this.initial); this.changed(); }
     if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(); }
     if (name === 'cancel') this.cancel();
+    if (name === 'examples') this.showExamples();
+    if (name === 'share') this.share();
+    if (name === 'copy-link') this.copyLink();
+    if (name === 'save-state') this.saveState();
+    if (name === 'close') document.activeElement.closest('dialog').close();
   }
   observe() {
     const fit = () => {
@@ -140,6 +147,6 @@ class Bench {
   }
 }
 const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const name of Object.getOwnPropertyNames(prototype)) if (name !== 'constructor') Kind.prototype[name] = prototype[name]; };
-mix(Bench, Asking, Answers, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card);
+mix(Bench, Asking, Answers, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery);
 
 element.bench = new Bench(element.querySelector('.ti'), server, JSON.parse(props.value));

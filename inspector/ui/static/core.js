@@ -115,3 +115,11 @@ const said = (text) => {
   }
   return text;
 };
+
+// Hand a text or Blob to the person as a file.
+const saveFile = (name, content, type) => {
+  const link = el('a'), url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  link.href = url; link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10000);
+};

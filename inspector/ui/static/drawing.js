@@ -21,6 +21,7 @@ class Drawing {
     if (VIEW_MODELS[id].opened) VIEW_MODELS[id].opened(this);
     if (this.link) this.reveal();
     this.drawCard();
+    this.remember(true);
   }
   tab(view) {
     const tab = el('button', 'ti-tab'); tab.type = 'button'; tab.dataset.view = view.id; tab.setAttribute('role', 'tab');

@@ -15,6 +15,7 @@ class Selection {
     this.mark();
     if (reveal && this.link) this.reveal();
     this.drawCard(); this.say();
+    this.remember(true);
   }
   resolve(focus) {
     this.link = this.pick ? linkOf(this.state, this.pick) : null;
@@ -26,7 +27,7 @@ class Selection {
     for (const q of link.q === 1 ? [1, 0] : [0, 1]) if (link.panes[q].tokens.length) return [q, link.panes[q].tokens[0][0]];
     return null;
   }
-  clear() { this.pick = this.link = this.selected = null; this.mark(); this.drawCard(); this.say(); }
+  clear() { this.pick = this.link = this.selected = null; this.mark(); this.drawCard(); this.say(); this.remember(true); }
   keepSelection() {
     this.point(null);
     const { pick } = this, { panes } = this.state;

@@ -13,12 +13,7 @@ const askRecord = async (bench) => {
   if (bench.view === 'record') bench.draw(true);
   if (bench.recordAgain) { bench.recordAgain = false; askRecord(bench); }
 };
-const downloadRecord = (bench, q) => {
-  const link = el('a'), url = URL.createObjectURL(new Blob([bench.state.records[q]], { type: 'application/json' }));
-  link.href = url; link.download = 'inspection-' + letter(q).toLowerCase() + '.json';
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
-};
+const downloadRecord = (bench, q) => saveFile('inspection-' + letter(q).toLowerCase() + '.json', bench.state.records[q], 'application/json');
 
 VIEW_MODELS.record = {
   gutter: 54, model: (state, cols) => linesModel(state.records.map(recordLines), cols, {}), opened: askRecord, arrived: askRecord,

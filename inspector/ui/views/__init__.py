@@ -5,7 +5,7 @@ A view is a pure function of an Inspection; it makes no HTML.
 
 from __future__ import annotations
 
-from inspector.ui.views import budget, control, logits, record, rendered, template, tensors, tokens
+from inspector.ui.views import budget, control, logits, plots, record, rendered, template, tensors, tokens
 from inspector.ui.views import bytes as bytes_view
 from inspector.ui.views.base import View
 
@@ -18,5 +18,6 @@ VIEWS: tuple[View, ...] = (
     tensors.VIEW,
     logits.VIEW,
     template.VIEW,
+    plots.VIEW,
     record.VIEW,
 )
