@@ -19,7 +19,11 @@ CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plo
 LAST_SCRIPTS = (
     "heads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "permalink", "gallery", "bench",
 )  # fmt: skip
-STYLES = ("bench.css", "gallery.css", "plots.css")  # bench.css first; one more file for each group of views that needs its own
+STYLES = (
+    "bench.css",
+    "gallery.css",
+    "plots.css",
+)  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 
 
