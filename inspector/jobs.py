@@ -28,6 +28,7 @@ JOBS: dict[str, str] = {
     "safe": "inspector.jobs:safe",
     "control": "inspector.jobs:control",
     "record": "inspector.jobs:record",
+    "paste": "inspector.jobs:paste",
     "stages": "inspector.jobs:stages",
     "stream": "inspector.jobs:stream",
     "tokenizers": "inspector.jobs:tokenizers",
@@ -156,6 +157,14 @@ def record(payload: bytes) -> bytes:
     from inspector.ui.views import record as page
 
     return _answer({"records": [page.text(run(job).to_dict()) for job in pickle.loads(payload)]})
+
+
+def paste(payload: bytes) -> bytes:
+    """Recognise a pickled text that was pasted; give the editors' texts it stands for, or null."""
+    from inspector.pasting import recognise
+
+    found = recognise(pickle.loads(payload))
+    return _answer({"pasted": None if found is None else found.to_dict(), "error": None})
 
 
 def stages(payload: bytes) -> bytes:

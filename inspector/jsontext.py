@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -104,6 +104,9 @@ def _visible(text: str) -> str:
     return re.sub(r"[\ud800-\udfff]", lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
+Place = Callable[[int], tuple[int, int]]  # an offset's line and column, in the text as a person wrote it
+
+
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Give the 1-based line and column, in characters, of an offset; CRLF, LF and CR end a line."""
     breaks = list(re.finditer(r"\r\n|\r|\n", text[:offset]))
@@ -136,10 +139,18 @@ def _refuse_constant(name: str) -> float:
     raise _Refused(name)
 
 
-def loads(text: str, *, root: str | None = None, limits: JsonLimits | None = None, stage: str = "request") -> Any:
+def loads(
+    text: str,
+    *,
+    root: str | None = None,
+    limits: JsonLimits | None = None,
+    stage: str = "request",
+    place: Place | None = None,
+) -> Any:
     """Read a JSON text strictly.
 
-    `root` is the path of the text's value; None: `messages` for an array, the empty path for anything else.
+    `root` is the path of the text's value; None: `messages` for an array, the empty path for anything else. `place` says
+    where an offset stands for the person, if the text was made from another one.
     Errors: InputInvalid (syntax, duplicate keys, NaN, overflow, depth), InputTooLarge (keys of one object),
     UnencodableText (lone surrogates); `where` has line, column and path.
     """
@@ -150,9 +161,9 @@ def loads(text: str, *, root: str | None = None, limits: JsonLimits | None = Non
     try:
         value = _decoder(limits).decode(text)
     except (ValueError, RecursionError) as error:
-        raise _explain(text, root, limits, stage, error) from None
+        raise _explain(text, root, limits, stage, error, place) from None
     if _too_deep(value, limits.depth) or _holds_surrogate(text, value):
-        raise _explain(text, root, limits, stage, None)
+        raise _explain(text, root, limits, stage, None, place)
     return value
 
 
@@ -206,13 +217,16 @@ def _refuse_raw_surrogates(text: str, stage: str) -> None:
         ) from None
 
 
-def _explain(text: str, root: str, limits: JsonLimits, stage: str, error: Exception | None) -> InspectorError:
+def _explain(
+    text: str, root: str, limits: JsonLimits, stage: str, error: Exception | None, place: Place | None
+) -> InspectorError:
     """Find the first fault of a text that the C reader refused."""
-    fault = _Scan(text, root, limits).first_fault()
+    scan = _Scan(text, root, limits, place=place)
+    fault = scan.first_fault()
     if fault is not None:
-        return fault.as_error(text, stage)
+        return fault.as_error(scan.place, stage)
     if isinstance(error, json.JSONDecodeError):
-        line, column = line_and_column(text, error.pos)
+        line, column = scan.place(error.pos)
         return InspectorError(
             ErrorKind.InputInvalid, error.msg, stage=stage, where={"line": line, "column": column}, remedy="correct it"
         )
@@ -224,14 +238,14 @@ def _explain(text: str, root: str, limits: JsonLimits, stage: str, error: Except
     )
 
 
-def locate(text: str, root: str, path: str) -> tuple[int, int] | None:
-    """Give line and column where the value at `path` begins, or of its nearest ancestor in the text."""
+def locate(text: str, root: str, path: str, place: Place | None = None) -> tuple[int, int] | None:
+    """Give line and column where the value at `path` begins, or of its nearest ancestor in the text; `place` as in `loads`."""
     steps, base = split_path(path) if path != "$" else (), split_path(root)
     for length in range(len(steps), len(base) - 1, -1):
-        scan = _Scan(text, root, JsonLimits(depth=10**9, object_keys=10**9), steps[len(base) : length])
+        scan = _Scan(text, root, JsonLimits(depth=10**9, object_keys=10**9), steps[len(base) : length], place)
         scan.first_fault()
         if scan.found is not None:
-            return line_and_column(text, scan.found)
+            return scan.place(scan.found)
     return None
 
 
@@ -269,8 +283,8 @@ class _Fault:
     remedy: str
     where: dict[str, Any] = field(default_factory=dict)
 
-    def as_error(self, text: str, stage: str) -> InspectorError:
-        line, column = line_and_column(text, self.offset)
+    def as_error(self, place: Place, stage: str) -> InspectorError:
+        line, column = place(self.offset)
         where = {"path": self.path or "$", "line": line, "column": column, **self.where}
         return InspectorError(self.kind, self.message, stage=stage, where=where, remedy=self.remedy)
 
@@ -294,8 +308,16 @@ class _Frame:
 class _Scan:
     """Walk a text without recursion until its first fault, or until the value at `target`."""
 
-    def __init__(self, text: str, root: str, limits: JsonLimits, target: tuple[str | int, ...] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        root: str,
+        limits: JsonLimits,
+        target: tuple[str | int, ...] | None = None,
+        place: Place | None = None,
+    ) -> None:
         self.text, self.root, self.limits, self.target = text, root, limits, target
+        self.place = place or (lambda offset: line_and_column(text, offset))
         self.stack: list[_Frame] = []
         self.found: int | None = None
 
@@ -470,7 +492,7 @@ class _Scan:
         return colon + 1, self._value
 
     def _duplicate(self, pos: int, first: int, key: str) -> None:
-        line, column = line_and_column(self.text, first)
+        line, column = self.place(first)
         self._fail(
             pos,
             f"DuplicateKey: {shorten(self._path())} is given twice, first at line {line} column {column}",

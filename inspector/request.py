@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
+from inspector.json5text import as_strict
 from inspector.jsontext import (
     JsonLimits,
+    Place,
     SpelledFloat,
     SpelledInt,
     child_path,
@@ -103,7 +105,7 @@ def parse_request(data: bytes, *, limits: RequestLimits | None = None) -> ChatRe
     _check_size(len(data), limits)
     text, changes = _strip_bom(_decode(data))
     value = loads(text, limits=limits.json())
-    return _located({"": text}, False, lambda: _build_root(value, text, limits, changes))
+    return _located({"": _Source(text)}, False, lambda: _build_root(value, text, limits, changes))
 
 
 def parse_fields(
@@ -111,7 +113,8 @@ def parse_fields(
 ) -> ChatRequest:
     """Parse the page's four editors; blank text means absent.
 
-    The messages editor takes an array or a whole object request. A filled tools or documents editor then replaces
+    The messages editor takes an array or a whole object request. What is no JSON is read as JSON5, which is a recorded
+    change. A filled tools or documents editor then replaces
     that object's field, and the arguments editor's keys win over its `chat_template_kwargs`; each replacement is a
     recorded change.
     Errors: as `parse_request`; `where["field"]` names the editor that line and column belong to.
@@ -120,7 +123,8 @@ def parse_fields(
     texts = {"messages": messages, "tools": tools, "documents": documents, "arguments": arguments}
     _check_size(sum(len(text.encode(errors="surrogatepass")) for text in texts.values()), limits)
     stripped, changes = _strip_boms(texts)
-    values = {name: _load_editor(name, text, limits) for name, text in stripped.items() if text.strip()}
+    read = {name: _load_editor(name, text, limits) for name, text in stripped.items() if text.strip()}
+    values = {name: value for name, (value, _source) in read.items()}
     if "messages" not in values:
         raise InspectorError(
             ErrorKind.InputInvalid,
@@ -129,7 +133,8 @@ def parse_fields(
             where={"path": "messages", "field": "messages", "line": 1, "column": 1},
             remedy='write an array of messages: [{"role": "user", "content": "…"}]',
         )
-    sources = {_ROOTS[name]: text for name, text in stripped.items() if name in values}
+    sources = {_ROOTS[name]: source for name, (_value, source) in read.items()}
+    changes += tuple(change for name, (_value, source) in read.items() for change in source.changes(_ROOTS[name]))
     if isinstance(values["messages"], dict):
         sources[""] = sources.pop("messages")
     return _located(sources, True, lambda: _merge_editors(values, sources, limits, changes))
@@ -234,15 +239,39 @@ _ROOTS = {
 }
 
 
-def _load_editor(name: str, text: str, limits: RequestLimits) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Strict JSON text that was read; `place` and `json5` are set where it was made from JSON5."""
+
+    text: str
+    place: Place | None = None
+    json5: tuple[str, ...] = ()
+
+    def changes(self, root: str) -> tuple[Change, ...]:
+        return (Change(root, "read as JSON5", list(self.json5), None, "parser"),) if self.json5 else ()
+
+
+def _load_editor(name: str, text: str, limits: RequestLimits) -> tuple[Any, _Source]:
+    root = None if name == "messages" else _ROOTS[name]
     try:
-        return loads(text, root=None if name == "messages" else _ROOTS[name], limits=limits.json())
+        try:
+            return loads(text, root=root, limits=limits.json()), _Source(text)
+        except InspectorError:
+            source = _from_json5(text)
+            if not source.json5:
+                raise
+        return loads(source.text, root=root, limits=limits.json(), place=source.place), source
     except InspectorError as error:
         error.where["field"] = name
         raise
 
 
-def _located(sources: dict[str, str], editors: bool, build: Callable[[], ChatRequest]) -> ChatRequest:
+def _from_json5(text: str) -> _Source:
+    made = as_strict(text)
+    return _Source(made.text, lambda offset: line_and_column(text, made.source(offset)), tuple(made.found))
+
+
+def _located(sources: dict[str, _Source], editors: bool, build: Callable[[], ChatRequest]) -> ChatRequest:
     """Run `build`; give an error with a path the line and column in the text that holds it (root path -> text)."""
     try:
         return build()
@@ -250,7 +279,8 @@ def _located(sources: dict[str, str], editors: bool, build: Callable[[], ChatReq
         path = error.where.get("path", "$")
         first = str(split_path(path)[0]) if path not in ("$", "") else ""
         root = first if first in sources else "" if "" in sources else "messages"
-        place = locate(sources[root], _text_root(root, sources[root]), path)
+        source = sources[root]
+        place = locate(source.text, _text_root(root, source.text), path, source.place)
         if place:
             error.where["line"], error.where["column"] = place
         if editors:
@@ -263,7 +293,7 @@ def _text_root(root: str, text: str) -> str:
 
 
 def _merge_editors(
-    values: dict[str, Any], sources: dict[str, str], limits: RequestLimits, changes: tuple[Change, ...]
+    values: dict[str, Any], sources: dict[str, _Source], limits: RequestLimits, changes: tuple[Change, ...]
 ) -> ChatRequest:
     whole = values["messages"]
     if not isinstance(whole, dict):
@@ -279,7 +309,7 @@ def _merge_editors(
     if "arguments" in values:
         merged["chat_template_kwargs"] = _merge_arguments(merged, values["arguments"], made)
     bare = isinstance(values["messages"], list) and values.keys() == {"messages"}
-    return _build(merged, "".join(sources.values()), limits, tuple(made), is_array=bare)
+    return _build(merged, "".join(source.text for source in sources.values()), limits, tuple(made), is_array=bare)
 
 
 def _merge_arguments(merged: dict[str, Any], arguments: Any, made: list[Change]) -> dict[str, Any]:
