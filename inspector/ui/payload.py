@@ -302,7 +302,15 @@ def _comparison(comparison: Any) -> dict[str, Any]:
 def pane_error(error: InspectorError, q: int | None, place: str | None = None) -> dict[str, Any]:
     """Say where on the page an error belongs, and in one line what it is."""
     place = place or place_of(error)
-    return {"pane": q, "place": place, "kind": error.kind.name, "stage": error.stage, "text": error_text(error)}
+    at = [error.where["line"], error.where["column"]] if {"line", "column"} <= error.where.keys() else None
+    return {
+        "pane": q,
+        "place": place,
+        "kind": error.kind.name,
+        "stage": error.stage,
+        "text": error_text(error),
+        "at": at,
+    }
 
 
 def place_of(error: InspectorError) -> str | None:

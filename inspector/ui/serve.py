@@ -18,6 +18,7 @@ from inspector import service
 from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, prepare
 from inspector.sandbox import CallCancelled
+from inspector.ui import editing
 from inspector.ui.calls import access, call, malformed, own_machine, session_of
 
 PANES = 2
@@ -277,4 +278,14 @@ def whole_number(option: str, text: Any) -> int | None:
     return int(re.sub("[_, ]", "", written))
 
 
-FUNCTIONS = (view, safe, control, logits, record, estimate, progress, cancel)  # what the page's script may call
+FUNCTIONS = (
+    view,
+    safe,
+    control,
+    logits,
+    record,
+    estimate,
+    progress,
+    cancel,
+    *editing.FUNCTIONS,
+)  # what the page's script may call
