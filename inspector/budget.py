@@ -1,25 +1,32 @@
 """Fit a conversation into a context window, and say what was kept, cut and dropped, and why.
 
 Every candidate is rendered and tokenized as a whole; nothing is estimated from characters or from parts, because
-template boundaries and merges change lengths. The incremental form of the same search is not here yet.
+template boundaries and merges change lengths. `Lengths` may tell the length of a candidate without that, from turns
+that were rendered and tokenized before; what it cannot tell is rendered, and what it chose is rendered at the end: if
+the text were another one, the search would be done again without it.
 """
 
 from __future__ import annotations
 
+import bisect
 import enum
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from inspector.encode import NO_SEGMENT, Encoding, cut_token_segments, slice_encoding
+from inspector.engines.base import TemplateCall
 from inspector.errors import ErrorKind, InspectorError
 from inspector.messages import Conversation
 from inspector.render import Rendered, Segments
+from inspector.tokenizers.base import Tokenizer
+from inspector.tokenizers.sections import Counted, SectionEncoder
 
 Assemble = Callable[[Conversation], Encoding]
+MakeLengths = Callable[[Conversation], "Lengths | None"]
 
 
 class Policy(enum.Enum):
@@ -90,6 +97,33 @@ class BudgetedInput:
     decision: BudgetDecision
 
 
+class Lengths(Protocol):
+    """Tells how many tokens a candidate has, exactly, without rendering all of it.
+
+    A candidate is a beginning and an end of messages (rising indices); others are put between the two.
+    """
+
+    def begin(self, head: Sequence[int], tail: Sequence[int]) -> None:
+        """Take this beginning and this end."""
+        ...
+
+    def push(self, indices: Sequence[int], *, to_head: bool) -> None:
+        """Put messages between the two, as the new edge of the beginning or of the end, on trial until the next."""
+        ...
+
+    def undo(self) -> None:
+        """Take the last push back."""
+        ...
+
+    def length(self) -> int | str | None:
+        """Give the number of tokens, the template's refusal, or None: it has to be rendered."""
+        ...
+
+    def text(self) -> str | None:
+        """Give the rendered text."""
+        ...
+
+
 class BudgetRejected(InspectorError):
     """BudgetExceeded, with the decision so far and the encoding that did not fit."""
 
@@ -118,17 +152,59 @@ def make_budget(context_window: int, max_new_tokens: int = 0, policy: str = "mes
     return Budget(context_window, max_new_tokens, Policy(policy))
 
 
-def fit_context(conversation: Conversation, assemble: Assemble, budget: Budget) -> BudgetedInput:
+def fit_context(
+    conversation: Conversation,
+    assemble: Assemble,
+    budget: Budget,
+    lengths: MakeLengths = lambda conversation: None,
+) -> BudgetedInput:
     """Choose what goes into the window.
 
-    `assemble` renders and tokenizes one candidate. Errors: BudgetExceeded (as BudgetRejected) when the required
+    `assemble` renders and tokenizes one candidate; `lengths` gives what tells the lengths of those that are this
+    conversation less some messages, if anything can. Errors: BudgetExceeded (as BudgetRejected) when the required
     parts do not fit; whatever `assemble` raises on the whole conversation or on its required parts.
     """
     if budget.policy in (Policy.TOKENS_LEFT, Policy.TOKENS_RIGHT, Policy.TOKENS_MIDDLE):
         return _cut_tokens(conversation, assemble(conversation), budget)
     if budget.policy is Policy.REJECT:
         return _all_or_nothing(conversation, assemble(conversation), budget)
-    return _Search(conversation, assemble, budget).run()
+    try:
+        return _Search(conversation, assemble, budget, lengths).run()
+    except _Mistaken:
+        return _Search(conversation, assemble, budget, lambda given: None).run()
+
+
+def told_lengths(call: TemplateCall, tokenizer: Tokenizer) -> Lengths | None:
+    """Give the lengths of what the template writes for some of the call's messages, from turns rendered before.
+
+    None for a tokenizer or a template that they cannot be told of.
+    """
+    sections = getattr(tokenizer, "sections", None)
+    if sections is None:
+        return None
+    from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused
+
+    known: SectionEncoder = sections
+
+    class Told(IncrementalTemplate[Counted]):
+        def length(self) -> int | str | None:
+            try:
+                return known.length(self.render(), tokenizer.encode)
+            except Refused as refusal:
+                return str(refusal)
+            except CannotTell:
+                return None
+
+        def text(self) -> str | None:
+            try:
+                return self.render().text()
+            except (Refused, CannotTell):
+                return None
+
+    try:
+        return Told(call, known.counted, known.joined)
+    except CannotTell:
+        return None
 
 
 def message_units(messages: Sequence[dict[str, Any]]) -> list[tuple[int, ...]]:
@@ -175,26 +251,73 @@ def required_messages(messages: Sequence[dict[str, Any]]) -> set[int]:
     return required
 
 
+class _Mistaken(Exception):
+    """What was chosen by lengths is another text when it is rendered."""
+
+
+class _Told:
+    """What `Lengths` tell, kept in step with a search whose groups need not lie between the two parts of the chat."""
+
+    def __init__(self, lengths: Lengths, required: set[int]) -> None:
+        self.lengths = lengths
+        kept = sorted(required)
+        leading = next((place for place, index in enumerate(kept) if place != index), len(kept))
+        self._begin(kept[:leading], kept[leading:])
+
+    def _begin(self, head: list[int], tail: list[int]) -> None:
+        self.lengths.begin(head, tail)
+        self.low, self.high = head[-1] if head else -1, tail[0] if tail else None
+
+    def try_group(self, kept: set[int], group: tuple[int, ...], oldest: bool) -> int | str | None:
+        """Put the group in, and give what `Lengths.length` says."""
+        self._before = kept
+        self._between = self.low < group[0] and (self.high is None or group[-1] < self.high)
+        if self._between:
+            self.lengths.push(group, to_head=oldest)
+            self._edge = (group[-1], self.high) if oldest else (self.low, group[0])
+        else:
+            self._rebuild(sorted(kept.union(group)))
+            self._edge = self.low, self.high
+        return self.lengths.length()
+
+    def _rebuild(self, messages: list[int]) -> None:
+        cut = bisect.bisect_right(messages, self.low)
+        self._begin(messages[:cut], messages[cut:])
+
+    def keep(self) -> None:
+        self.low, self.high = self._edge
+
+    def undo(self) -> None:
+        if self._between:
+            self.lengths.undo()
+        else:
+            self._rebuild(sorted(self._before))
+
+
 class _Search:
     """The message-level search: add groups in order, keep each that still fits as a whole."""
 
-    def __init__(self, conversation: Conversation, assemble: Assemble, budget: Budget) -> None:
-        self.conversation, self.assemble, self.budget = conversation, assemble, budget
+    def __init__(self, conversation: Conversation, assemble: Assemble, budget: Budget, lengths: MakeLengths) -> None:
+        self.conversation, self.assemble, self.budget, self.make_lengths = conversation, assemble, budget, lengths
         self.required = required_messages(conversation.messages)
         self.messages, self.documents = set(self.required), set[int]()
         self.dropped: dict[str, Dropped] = {}
         self.current: Encoding
+        self.tokens = 0  # of what is kept so far; `current` may be older than that
+        self.told: _Told | None = None
 
     def run(self) -> BudgetedInput:
         whole = self.assemble(self.conversation)  # a template that refuses the request itself: no budget hides that
         if len(whole) <= self.budget.max_input_tokens:
             return self._everything(whole)
         self.current = self._candidate(self.messages, self.documents)
-        required_tokens = len(self.current)
+        self.tokens = required_tokens = len(self.current)
         if required_tokens > self.budget.max_input_tokens:
             raise self._rejection(required_tokens)
+        self._begin_told()
         order = _ORDERS[self.budget.policy]
         order(self, [unit for unit in message_units(self.conversation.messages) if not self.required.issuperset(unit)])
+        self._check_told()
         self._add_documents()
         decision = BudgetDecision(
             budget=self.budget,
@@ -230,21 +353,58 @@ class _Search:
             refusal = self.try_group(pending) or "the template refuses"
             self._drop(pending, 0, refusal)
 
-    def try_group(self, group: Iterable[int]) -> str | None:
-        """Keep the group if the candidate with it fits, else drop it; give the template's refusal, if it refused."""
-        group = tuple(group)
+    def try_group(self, group: Iterable[int], *, oldest: bool = False) -> str | None:
+        """Keep the group if the candidate with it fits, else drop it; give the template's refusal, if it refused.
+
+        `oldest`: it goes beside the chat's beginning, else beside its end.
+        """
+        group = tuple(sorted(group))
+        told = self.told.try_group(self.messages, group, oldest) if self.told else None
+        length = self._rendered_length(group) if told is None else told
+        fits = isinstance(length, int) and length <= self.budget.max_input_tokens
+        if self.told:
+            (self.told.keep if fits else self.told.undo)()
+        if isinstance(length, str):
+            return f"the template refuses the conversation with it: {length}"
+        if fits:
+            self.messages.update(group)
+            self.tokens = length
+        else:
+            self._drop(group, length - self.tokens, self._too_long(length))
+        return None
+
+    def _rendered_length(self, group: tuple[int, ...]) -> int | str:
+        """Render what is kept with the group, and give its length or the template's refusal."""
         try:
             candidate = self._candidate(self.messages.union(group), self.documents)
         except InspectorError as error:
             if error.stage != "render" or error.kind.exit_code != 2:
                 raise
-            return f"the template refuses the conversation with it: {error.message}"
+            return error.message
         if len(candidate) <= self.budget.max_input_tokens:
-            self.messages.update(group)
             self.current = candidate
-        else:
-            self._drop(group, len(candidate) - len(self.current), self._too_long(candidate))
-        return None
+        return len(candidate)
+
+    def _begin_told(self) -> None:
+        """Let lengths be told, if what can tell them agrees about the required messages."""
+        documents = None if self.conversation.documents is None else list[Any]()
+        lengths = self.make_lengths(replace(self.conversation, documents=documents))
+        if lengths is not None:
+            told = _Told(lengths, self.required)
+            if lengths.length() == self.tokens and lengths.text() == self.current.rendered.text:
+                self.told = told
+
+    def _check_told(self) -> None:
+        """Render what was chosen by its length. Errors: _Mistaken if it is another text than what was measured."""
+        if self.told is None:
+            return
+        length, text = self.told.lengths.length(), self.told.lengths.text()
+        self.current = self._candidate(self.messages, self.documents)
+        self.told = None
+        if len(self.current) != self.tokens or (
+            length is not None and (length, text) != (self.tokens, self.current.rendered.text)
+        ):
+            raise _Mistaken
 
     def _add_documents(self) -> None:
         for index in range(len(self.conversation.documents or ())):
@@ -255,7 +415,7 @@ class _Search:
             else:
                 path = f"documents[{index}]"
                 cost = len(candidate) - len(self.current)
-                self.dropped[path] = Dropped(path, cost, self._too_long(candidate))
+                self.dropped[path] = Dropped(path, cost, self._too_long(len(candidate)))
 
     def _candidate(self, messages: set[int], documents: set[int]) -> Encoding:
         given = self.conversation
@@ -264,8 +424,8 @@ class _Search:
             replace(given, messages=[given.messages[index] for index in sorted(messages)], documents=chosen)
         )
 
-    def _too_long(self, candidate: Encoding) -> str:
-        return f"with it the input has {len(candidate)} tokens, the limit is {self.budget.max_input_tokens}"
+    def _too_long(self, length: int) -> str:
+        return f"with it the input has {length} tokens, the limit is {self.budget.max_input_tokens}"
 
     def _drop(self, group: Iterable[int], tokens: int, reason: str) -> None:
         for position, index in enumerate(sorted(group)):
@@ -297,7 +457,7 @@ def _order_messages(search: _Search, units: list[tuple[int, ...]]) -> None:
 def _order_keep_first(search: _Search, units: list[tuple[int, ...]]) -> None:
     turns = _turns(search.conversation.messages, units)
     if turns:
-        refusal = search.try_group(turns[0])
+        refusal = search.try_group(turns[0], oldest=True)
         if refusal:
             search._drop(turns[0], 0, refusal)
         search.add_newest_first([unit for unit in units if unit[0] not in turns[0]], stop_at_miss=True)
@@ -308,8 +468,8 @@ def _order_drop_middle(search: _Search, units: list[tuple[int, ...]]) -> None:
     newest = True
     while turns:
         turn = turns.pop() if newest else turns.pop(0)
+        refusal = search.try_group(turn, oldest=not newest)
         newest = not newest
-        refusal = search.try_group(turn)
         if refusal:
             search._drop(turn, 0, refusal)
         if search._is_dropped(turn):

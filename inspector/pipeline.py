@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.budget import Budget, BudgetDecision, BudgetRejected, fit_context, make_budget
+from inspector.budget import Budget, BudgetDecision, BudgetRejected, Lengths, fit_context, make_budget, told_lengths
 from inspector.encode import Encoding, encode, token_rows
 from inspector.errors import ErrorKind, InspectorError
 from inspector.findings import Finding
@@ -37,7 +37,7 @@ from inspector.job import (
 from inspector.lint import live_findings
 from inspector.logits import NextTokenLogits, next_token_logits
 from inspector.messages import Conversation, canonicalize
-from inspector.render import Rendered, render
+from inspector.render import Rendered, render, template_call
 from inspector.request import ChatRequest, parse_fields, parse_request
 from inspector.template import Template
 from inspector.tensors import ModelInputs, to_tensors
@@ -217,7 +217,10 @@ def _run_stages(job: Job, building: _Building) -> None:
     if budget is None:
         encoding = assemble(conversation)
     else:
-        fitted = fit_context(conversation, assemble, budget)
+        lengths = functools.partial(
+            _lengths, template=template, tokenizer=tokenizer, options=options, clock=building.clock
+        )
+        fitted = fit_context(conversation, assemble, budget, lengths)
         encoding = fitted.encoding
         building.set(budget=fitted.decision)
     building.set(rendered=encoding.rendered, encoding=encoding)
@@ -248,6 +251,16 @@ def _assemble(
     building.set(rendered=rendered)
     with building.stage("encode"):
         return encode(rendered, tokenizer)
+
+
+def _lengths(
+    conversation: Conversation, *, template: Template | None, tokenizer: Tokenizer, options: Options, clock: datetime
+) -> Lengths | None:
+    """Give what tells the budget's search lengths without rendering; None where every candidate has to be rendered."""
+    if template is None or options.engine != "jinja2" or options.continue_final_message:
+        return None
+    call = template_call(conversation, template, tokenizer.special_tokens, clock, options.add_generation_prompt)
+    return told_lengths(call, tokenizer)
 
 
 def renders_itself(tokenizer: Tokenizer, name: str | None = None) -> bool:

@@ -24,7 +24,7 @@ from inspector.tokenizers import bytetable
 from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
 from inspector.tokenizers.bytetable import ByteTable, Form
 from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
-from inspector.tokenizers.sections import SectionEncoder, walls_of
+from inspector.tokenizers.sections import SECTIONS_FROM, SectionEncoder, walls_of
 
 _T = TypeVar("_T")
 _FORMS: tuple[Form, ...] = get_args(Form)
@@ -67,7 +67,6 @@ def guarded(action: Callable[[], _T], what: str) -> _T:
 
 
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
-_SECTIONS_FROM = 2000  # characters; below, one call for the whole text is as fast
 
 
 class FastTokenizer:
@@ -167,10 +166,15 @@ class FastTokenizer:
     def _by_sections(self, text: str) -> RawEncoding | None:
         """Encode between control tokens, from the cache where possible; None where the text has no such token."""
         sections = self._sections
-        if sections is None or len(text) < _SECTIONS_FROM:
+        if sections is None or len(text) < SECTIONS_FROM:
             return None
         utf8_or_raise(text)
         return sections.encode(text)
+
+    @property
+    def sections(self) -> SectionEncoder | None:
+        """The sections that `encode` joins; None where no control token parts a text."""
+        return self._sections
 
     @functools.cached_property
     def _sections(self) -> SectionEncoder | None:

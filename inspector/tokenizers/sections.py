@@ -11,6 +11,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from inspector.tokenizers.bytetable import ByteTable, spans_from_ends
 
 CACHE_CHARS = 16_000_000  # bound of the cached text of one tokenizer; the ids take about twice as many bytes
 MAX_WALLS = 48
+
+SECTIONS_FROM = 2000  # characters; below, one call for the whole text is as fast
 
 EncodeBatch = Callable[[list[str]], list[list[int]]]
 EncodeOne = Callable[[str], RawEncoding]
@@ -34,6 +37,31 @@ class Section:
 
     def __init__(self, ids: np.ndarray, size: int, spans: tuple[np.ndarray, np.ndarray] | None) -> None:
         self.ids, self.size, self.spans = ids, size, spans
+
+
+class Counted:
+    """A text as its number of tokens sees it: what stands before its first control token, after its last, and the
+    tokens from the one to the other.
+
+    `after` None: the text has no control token, and `before` is all of it. `parts`: the text itself, as a tree.
+    """
+
+    __slots__ = ("after", "before", "chars", "parts", "tokens")
+
+    def __init__(self, before: str, tokens: int, after: str | None, chars: int, parts: Any) -> None:
+        self.before, self.tokens, self.after, self.chars, self.parts = before, tokens, after, chars, parts
+
+    def text(self) -> str:
+        """Give the text itself."""
+        texts: list[str] = []
+        todo: list[Any] = [self.parts]
+        while todo:
+            part = todo.pop()
+            if isinstance(part, str):
+                texts.append(part)
+            else:
+                todo += (part[1], part[0])
+        return "".join(texts)
 
 
 class SectionEncoder:
@@ -77,6 +105,48 @@ class SectionEncoder:
                 if piece:
                     sections.append(self._cache.get(piece) or self._single(piece))
         return self._join(sections)
+
+    def counted(self, text: str) -> Counted:
+        """Count the tokens between the first and the last control token of a text."""
+        pieces = self._pattern.split(text)
+        if len(pieces) < 3:
+            return Counted(text, 0, None, len(text), text)
+        inner = sum(map(self._count, pieces[2:-1:2]))
+        return Counted(pieces[0], inner + len(pieces) // 2, pieces[-1], len(text), text)
+
+    def joined(self, a: Counted, b: Counted) -> Counted:
+        """Give what `counted` gives for the two texts together. A control token may stand across the seam."""
+        seam = self.counted((a.before if a.after is None else a.after) + b.before)
+        before, tokens, after = seam.before, seam.tokens, seam.after
+        if a.after is not None:
+            if after is None:
+                before, tokens, after = a.before, a.tokens, before
+            else:
+                before, tokens = a.before, a.tokens + self._count(before) + tokens
+        if b.after is not None:
+            if after is None:
+                tokens, after = b.tokens, b.after
+            else:
+                tokens, after = tokens + self._count(after) + b.tokens, b.after
+        return Counted(before, tokens, after, a.chars + b.chars, (a.parts, b.parts))
+
+    def length(self, counted: Counted, encode: Callable[[str], RawEncoding]) -> int:
+        """Count all tokens of a text; `encode` is for one without a control token, or too short for sections."""
+        if counted.after is None or counted.chars < SECTIONS_FROM:
+            return len(encode(counted.text()).input_ids)
+        first = len(self._first(counted.before).ids) if counted.before else 0
+        return first + counted.tokens + self._count(counted.after)
+
+    def _count(self, piece: str) -> int:
+        if not piece:
+            return 0
+        with self._lock:
+            known = self._cache.get(piece)
+        if known is None:
+            self._add([piece])
+            with self._lock:
+                known = self._cache.get(piece)
+        return len((known or self._single(piece)).ids)
 
     def clear(self) -> None:
         """Forget every section."""
