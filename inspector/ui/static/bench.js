@@ -1,5 +1,5 @@
 // The page's controller: builds the page from its start value, reads the fields, listens. What else it does is in parts,
-// one file each: asking, answers, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, gallery.
+// one file each: asking, answers, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, gallery, printing.
 
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 
@@ -121,7 +121,7 @@ class Bench {
     }
     this.$('.ti-panel').addEventListener('keydown', (event) => { if (event.key === 'Escape' && this.back) { event.preventDefault(); this.goBack(); } });
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
-    this.listenShare(); this.listenGallery();
+    this.listenShare(); this.listenGallery(); this.listenPrint();
   }
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
@@ -147,6 +147,6 @@ class Bench {
   }
 }
 const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const name of Object.getOwnPropertyNames(prototype)) if (name !== 'constructor') Kind.prototype[name] = prototype[name]; };
-mix(Bench, Asking, Answers, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery);
+mix(Bench, Asking, Answers, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery, Printing);
 
 element.bench = new Bench(element.querySelector('.ti'), server, JSON.parse(props.value));

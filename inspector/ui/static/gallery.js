@@ -4,7 +4,7 @@ class Gallery {
   exampleState(id) {
     const example = this.config.examples.find((each) => each.id === id);
     if (!example) throw new Unreadable('state_no_example');
-    const inputs = { ...this.initial, messages: '', tools: '', documents: '', arguments: '', clock: '', ...example.fields, ...example.options };
+    const inputs = { ...this.initial, messages: '', tools: '', documents: '', arguments: '', clock: '', panes: String(example.panes.length), ...example.fields, ...example.options };
     example.panes.forEach((pane, q) => {
       inputs['tokenizer' + q] = pane.tokenizer;
       inputs['template' + q] = pane.template_text === null ? pane.template : PASTED;

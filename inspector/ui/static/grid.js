@@ -4,6 +4,8 @@
 
 const LINE = 20, AHEAD = 12;
 
+const gridCell = (node) => { node.setAttribute('role', 'gridcell'); return node; };
+
 class Grid {
   constructor(view, space, narrow) {
     this.view = view; this.space = space; this.isNarrow = narrow; this.live = new Map(); this.model = null; this.painted = () => {};
@@ -61,7 +63,7 @@ class Grid {
       if (this.narrow) {
         if (j >= 0 && j < lines) node.appendChild(this.cell(q, k, j));
         j -= lines;
-      } else node.appendChild(j < lines ? this.cell(q, k, j) : el('div', 'ti-col ti-void'));
+      } else node.appendChild(j < lines ? this.cell(q, k, j) : gridCell(el('div', 'ti-col ti-void')));
     }
     return node;
   }
@@ -71,7 +73,7 @@ class Grid {
     gutter.setAttribute('aria-hidden', 'true');
     node.appendChild(gutter);
     this.model.paint(q, k, j, node);
-    return node;
+    return node.querySelector('[role=gridcell]') ? node : gridCell(node);  // in the token flow each token is a cell
   }
 
   lineOf(q, k, j) {

@@ -83,11 +83,10 @@ class Permalink {
   }
   // A choice that this page's lists do not have is a reference that was typed.
   offered(inputs) {
-    for (const select of this.root.querySelectorAll('.ti-head select[data-in]')) {
-      const name = select.dataset.in, value = inputs[name];
-      if (typeof value !== 'string' || Array.from(select.options).some((option) => option.value === value)) continue;
-      inputs[name.replace(/(\d+)$/, '_ref$1')] = value;
-      inputs[name] = CUSTOM;
+    const { tokenizers, templates } = this.config.presets, lists = { tokenizer: tokenizers.map(({ id }) => id), template: [OWN, PASTED, ...templates.map(({ ref }) => ref)] };
+    for (const [name, value] of Object.entries(inputs)) {
+      const [, kind, q] = /^(tokenizer|template)(\d+)$/.exec(name) || [];
+      if (kind && value !== CUSTOM && !lists[kind].includes(value)) Object.assign(inputs, { [kind + '_ref' + q]: value, [name]: CUSTOM });
     }
     return inputs;
   }

@@ -24,7 +24,7 @@ const partBar = (pane, q, bench) => {
 const partTable = (pane, q, bench, most = MOST_PARTS) => {
   const parts = countParts(pane), table = el('table', 'ti-table ti-counted'), max = Math.max(1, ...parts.map(({ n }) => n));
   table.append(el('caption', '', letter(q) + ' \u00b7 ' + t('parts')));
-  const head = el('tr'); head.append(...['part', 'tokens', ''].map((key) => el('th', '', key && t('col_' + key)))); table.append(head);
+  const head = el('tr'); head.append(...['part', 'tokens', ''].map((key) => el(key ? 'th' : 'td', '', key && t('col_' + key)))); table.append(head);
   for (const { key, n } of parts.slice(0, most)) {
     const row = el('tr'), name = el('td'), button = el('button', 'ti-link', partName(key)), amount = el('td', 'ti-barcell'), bar = el('span', 'ti-bar ' + partClass(key));
     button.type = 'button';

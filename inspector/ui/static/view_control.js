@@ -6,7 +6,7 @@ const button = (cls, text, act) => { const node = el('button', cls, text); node.
 const table = (caption, heads, cls) => {
   const node = el('table', 'ti-table ' + (cls || '')), row = el('tr');
   if (caption) node.append(el('caption', '', caption));
-  row.append(...heads.map((text) => el('th', '', text)));
+  row.append(...heads.map((text) => el(text ? 'th' : 'td', '', text)));
   node.append(row);
   return node;
 };
@@ -22,7 +22,7 @@ const drawControl = (state, host, bench) => {
   if (!answer) return;
   const columns = el('div', 'ti-columns');
   answer.panes.forEach((data, q) => {
-    const column = el('section'); column.setAttribute('aria-label', letter(q));
+    const column = el('section'); column.setAttribute('aria-label', letter(q) + ' ' + t('view_control'));
     column.append(el('h2', 'ti-h2', letter(q) + ' \u00b7 ' + (state.own.panes[q].tokenizer ? state.own.panes[q].tokenizer.id : '')));
     if (data.error) column.append(el('p', 'ti-err', data.error));
     else column.append(summary(data), ...[verdictTable, lookAlikes, safeRows, defenceTable, callTable, otherFacts].map((draw) => draw(data, q, bench)).filter(Boolean));

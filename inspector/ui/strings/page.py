@@ -5,7 +5,7 @@ from __future__ import annotations
 ENGLISH: dict[str, str] = {
     "title": "Template and Token Inspector",
     "language": "中文",
-    "language_label": "Switch the interface to Chinese",
+    "language_label": "中文: switch the interface to Chinese",
     "dark": "◐",
     "dark_label": "Switch between light and dark",
     "retry": "Retry",
@@ -277,7 +277,7 @@ ENGLISH: dict[str, str] = {
 CHINESE: dict[str, str] = {
     "title": "模板与词元检视器",
     "language": "EN",
-    "language_label": "将界面切换为英文",
+    "language_label": "EN:将界面切换为英文",
     "dark": "◐",
     "dark_label": "切换浅色与深色",
     "retry": "重试",
