@@ -11,9 +11,11 @@ import json
 import os
 import pickle
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Any
+
+from inspector.errors import InspectorError
 
 JOBS: dict[str, str] = {
     "echo": "inspector.jobs:echo",
@@ -35,6 +37,10 @@ JOBS: dict[str, str] = {
     "differences": "inspector.jobs:differences",
     "arguments": "inspector.jobs:arguments",
     "lint": "inspector.jobs:lint",
+    "train": "inspector.jobs:train",
+    "page_stages": "inspector.jobs:page_stages",
+    "page_stream": "inspector.jobs:page_stream",
+    "page_tokenizers": "inspector.jobs:page_tokenizers",
 }
 
 
@@ -193,6 +199,55 @@ def tokenizers(payload: bytes) -> bytes:
     text, artifacts, prices = pickle.loads(payload)
     table = side_by_side(text, [load_tokenizer(artifact) for artifact in artifacts], prices=prices)
     return _answer({**table.to_dict(), "csv": table.to_csv()})
+
+
+def train(payload: bytes) -> bytes:
+    """Learn merges from a pickled (text, number); give `training/1`."""
+    from inspector.stages import train as learn
+
+    return _answer(learn(*pickle.loads(payload)).to_dict())
+
+
+def page_stages(payload: bytes) -> bytes:
+    """Trace a pickled (text, TokenizerArtifact); give the table of the page's Stages view."""
+    from inspector.stages import trace_stages
+    from inspector.tokenizers import load_tokenizer
+    from inspector.ui.views import stages as page
+
+    text, artifact = pickle.loads(payload)
+    return _answer(page.table(trace_stages(text, load_tokenizer(artifact)).to_dict()))
+
+
+def page_stream(payload: bytes) -> bytes:
+    """Step through a pickled (ids, TokenizerArtifact, skip_special_tokens, stop_strings); give the Stream view's table."""
+    from inspector.decode import stream_steps
+    from inspector.tokenizers import load_tokenizer
+    from inspector.ui.views import stream as page
+
+    ids, artifact, skip, stops = pickle.loads(payload)
+    steps = stream_steps(ids, load_tokenizer(artifact), skip_special_tokens=skip, stop_strings=stops)
+    return _answer(page.table(steps.to_dict()))
+
+
+def page_tokenizers(payload: bytes) -> bytes:
+    """Tokenize a pickled (text, TokenizerArtifacts by reference, prices by reference, whether as CSV); give the table of
+    the page's Tokenizers view, or its CSV. A tokenizer that cannot be loaded is in `missing` and stops no other."""
+    from inspector.tokenizers import load_tokenizer
+    from inspector.ui.payload import error_text
+    from inspector.ui.views import tokenizers as page
+    from inspector.vocabularies import side_by_side
+
+    text, artifacts, prices, as_csv = pickle.loads(payload)
+    loaded, missing = {}, []
+    for ref, artifact in artifacts.items():
+        try:
+            loaded[ref] = load_tokenizer(artifact)
+        except InspectorError as error:
+            missing.append({"ref": ref, "error": error_text(error)})
+    side = side_by_side(text, list(loaded.values()))
+    priced = [replace(row, price=prices.get(ref)) for row, ref in zip(side.rows, loaded, strict=True)]
+    side = replace(side, rows=tuple(priced))
+    return _answer({"missing": missing, **({"csv": side.to_csv()} if as_csv else page.table(side, list(loaded)))})
 
 
 _SHORT_CHAT = b'[{"role":"user","content":"When is high tide?"},{"role":"assistant","content":"At noon."}]'

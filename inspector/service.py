@@ -198,23 +198,32 @@ def tokenizers(
     return _call("tokenizers", (text, [resolve_tokenizer(ref, progress) for ref in refs], prices or {}), session)
 
 
-def differences(ref: str, *, progress: Progress | None = None, session: str = OWN) -> dict[str, Any]:
+def differences(
+    ref: str,
+    *,
+    loading: bool = True,
+    token: str | bool | None = None,
+    local: bool = True,
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
     """Give what bites about a tokenizer: how it loads, its sizes against the model's, its end and begin tokens.
 
-    Errors: artifact errors, TokenizerInvalid.
+    `loading` False leaves AutoTokenizer out, which runs in this process and imports torch. `token`, `local`: as
+    resolve_tokenizer. Errors: artifact errors, TokenizerInvalid.
     """
     from inspector.sources import read_verified, resolve_files, resolve_tokenizer
 
-    artifact = resolve_tokenizer(ref, progress)
+    artifact = resolve_tokenizer(ref, progress, token=token, local=local)
     pinned = ref in presets.tokenizers()
     configs: dict[str, bytes] = {}
     if not pinned:
-        _ref, files = resolve_files(ref, ("config.json", "generation_config.json"), progress)
+        _ref, files = resolve_files(ref, ("config.json", "generation_config.json"), progress, token=token, local=local)
         configs = {file.name: read_verified(file) for file in files}
     result = _call(
         "differences", (artifact, configs.get("config.json"), configs.get("generation_config.json")), session
     )
-    if pinned:
+    if pinned and loading:
         from inspector.vocabularies import auto_tokenizer_difference
 
         return {**result, "loading": auto_tokenizer_difference(artifact)}

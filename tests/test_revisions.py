@@ -207,11 +207,12 @@ def test_the_template_of_a_gguf_is_shown_beside_the_repositorys(tmp_path: Path) 
     def text(value: str) -> bytes:
         return struct.pack("<Q", len(value)) + value.encode()
 
-    body = text("tokenizer.chat_template") + struct.pack("<I", 8) + text("G")
+    body = text("general.architecture") + struct.pack("<I", 8) + text("llama")
+    body += text("tokenizer.chat_template") + struct.pack("<I", 8) + text("G")
     body += text("tokenizer.chat_template.tool_use") + struct.pack("<I", 8) + text("GT")
     body += text("tokenizer.chat_templates") + struct.pack("<IIQ", 9, 8, 1) + text("tool_use")
     path = tmp_path / "m.gguf"
-    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 3) + body)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 4) + body)
     places = template_places({"chat_template.jinja": b"J", "m.gguf": str(path).encode()})
     assert [(place.text, place.wins_for) for place in places] == [
         ("J", ("tokenizer", "processor")), ("G", ("gguf",)), ("GT", ("gguf",)),

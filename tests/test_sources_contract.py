@@ -458,11 +458,20 @@ def test_hostile_ggufs_end_in_an_error_with_offset_and_field(attack: dict[str, A
 
     if attack["id"] == "G20":
         assert template().text == "{{ messages }}"
-    elif attack["id"] in ("G08", "G09", "G19", "G21"):  # sound as far as the template goes, or refused
-        fails(template, ErrorKind.GgufInvalid, ErrorKind.TemplateMissing)
     else:
         error = fails(template, ErrorKind.GgufInvalid)
         assert "byte" in error.where and error.where["field"]
+
+
+def test_a_template_in_a_gguf_may_have_128_kib_and_no_more() -> None:
+    def template(size: int) -> Any:
+        header = attack_helpers.hdr(nkv=2) + attack_helpers.kvs("general.architecture", "llama")
+        data = header + attack_helpers.kvs("tokenizer.chat_template", "x" * size)
+        return resolve_template(store_upload({"model.gguf": data}), local=False)
+
+    assert len(template(128 << 10).text) == 128 << 10
+    error = fails(lambda: template((128 << 10) + 1), ErrorKind.GgufInvalid)
+    assert error.where["field"] == "tokenizer.chat_template" and "131072" in error.message
 
 
 def test_the_zip_bomb_of_the_attack_cases_is_refused() -> None:

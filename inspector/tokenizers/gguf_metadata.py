@@ -19,8 +19,10 @@ _MAX_KEYS = 65_536
 _MAX_TENSORS = 1_000_000
 _MAX_KEY_BYTES = 65_535
 _MAX_STRING_BYTES = 16 << 20
-_MAX_ITEMS = 16_000_000
+_MAX_TEMPLATE_BYTES = 128 << 10  # the largest real one has 45.6 KB
+_MAX_ITEMS = 2_000_000  # the largest vocabularies have a quarter of a million tokens and half a million merges
 _MAX_BYTES = 512 << 20  # of metadata altogether
+_TEMPLATE = "tokenizer.chat_template"  # also the named ones: tokenizer.chat_template.NAME
 _STRING, _ARRAY = 8, 9
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 
@@ -70,7 +72,16 @@ class _Reader:
                 _fail(f"the key {key!r} occurs twice", self._at, key)
             self._field = key
             values[key] = self._value(self._scalar("I"))
+        self._check(values)
         return values
+
+    def _check(self, values: dict[str, Any]) -> None:
+        """Refuse metadata that breaks the format's own rules: an alignment that is none, no architecture."""
+        alignment = values.get("general.alignment", 32)
+        if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
+            _fail(f"the alignment {alignment!r} is no power of two", self._at, "general.alignment")
+        if not isinstance(values.get("general.architecture"), str):
+            _fail("the metadata names no architecture, which every GGUF must", self._at, "general.architecture")
 
     def _take(self, size: int) -> bytes:
         end = self._at + size
@@ -84,6 +95,7 @@ class _Reader:
         return struct.unpack(f"<{code}", self._take(struct.calcsize(f"<{code}")))[0]
 
     def _string(self, limit: int = _MAX_STRING_BYTES) -> str:
+        limit = _MAX_TEMPLATE_BYTES if self._field.startswith(_TEMPLATE) else limit
         size, start = self._scalar("Q"), self._at
         if size > limit:
             _fail(f"a text of {size} bytes is over the limit of {limit}", start, self._field)

@@ -5,7 +5,20 @@ A view is a pure function of an Inspection; it makes no HTML.
 
 from __future__ import annotations
 
-from inspector.ui.views import budget, control, logits, plots, record, rendered, template, tensors, tokens
+from inspector.ui.views import (
+    budget,
+    control,
+    logits,
+    plots,
+    record,
+    rendered,
+    stages,
+    stream,
+    template,
+    tensors,
+    tokenizers,
+    tokens,
+)
 from inspector.ui.views import bytes as bytes_view
 from inspector.ui.views.base import View
 
@@ -17,6 +30,9 @@ VIEWS: tuple[View, ...] = (
     budget.VIEW,
     tensors.VIEW,
     logits.VIEW,
+    stages.VIEW,
+    stream.VIEW,
+    tokenizers.VIEW,
     template.VIEW,
     plots.VIEW,
     record.VIEW,

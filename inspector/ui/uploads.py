@@ -1,0 +1,151 @@
+"""Files that come from the page in parts, kept in memory until they are all there; then they go to sources/upload.py.
+
+The parts of all sessions together are bounded: whoever has waited longest gives way. Nothing is parsed here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sources.names import check_upload_name
+from inspector.sources.upload import MAX_BYTES, MAX_FILES
+
+PART_BYTES = 2 << 20  # the script's parts have this size; a larger one is refused
+MAX_WAITING_BYTES = 4 * MAX_BYTES
+IDLE_S = 300.0
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """One session's files so far. Units: bytes, seconds."""
+
+    files: dict[str, bytearray] = field(default_factory=dict)
+    size: int = 0
+    used_at: float = 0.0
+
+
+class Uploads:
+    """The uploads under way, by session. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()  # longest idle first
+
+    def begin(self, session: str) -> None:
+        """Forget what the session sent before."""
+        with self._lock:
+            self._waiting.pop(session, None)
+            self._waiting[session] = _Waiting(used_at=time.monotonic())
+            self._make_room(session, 0)
+
+    def add(self, session: str, name: Any, data: Any) -> int:
+        """Add a part to a file; give the size of all parts so far.
+
+        Errors: FileNameInvalid; InputInvalid for what is no part, or an upload that was given up; InputTooLarge.
+        """
+        part = _decoded(data)
+        if not isinstance(name, str):
+            raise _unreadable()
+        if not _is_zip(name):
+            check_upload_name(name)
+        with self._lock:
+            waiting = self._waiting.get(session)
+            if waiting is None:
+                raise _given_up()
+            if waiting.size + len(part) > MAX_BYTES or len({*waiting.files, name}) > MAX_FILES:
+                del self._waiting[session]
+                raise _too_large()
+            self._make_room(session, len(part))
+            waiting.files.setdefault(name, bytearray()).extend(part)
+            waiting.size += len(part)
+            waiting.used_at = time.monotonic()
+            self._waiting.move_to_end(session)
+            return waiting.size
+
+    def take(self, session: str) -> dict[str, bytes]:
+        """End the upload; give its files.
+
+        Errors: InputInvalid if there is none.
+        """
+        with self._lock:
+            waiting = self._waiting.pop(session, None)
+        if waiting is None or not waiting.files:
+            raise _given_up()
+        return {name: bytes(data) for name, data in waiting.files.items()}
+
+    def waiting_bytes(self) -> int:
+        """Count the bytes of all sessions that wait for their end."""
+        return sum(waiting.size for waiting in self._waiting.values())
+
+    def _make_room(self, session: str, size: int) -> None:
+        now = time.monotonic()
+        for other, waiting in list(self._waiting.items()):
+            full = self.waiting_bytes() + size > MAX_WAITING_BYTES
+            if other != session and (full or now - waiting.used_at > IDLE_S):
+                del self._waiting[other]
+
+
+def stored(files: dict[str, bytes]) -> str:
+    """Keep complete files, or what one zip holds; give their reference `upload:SHA256`.
+
+    Errors: as store_upload.
+    """
+    from inspector.sources import store_upload
+
+    zips = [name for name in files if _is_zip(name)]
+    if zips and len(files) > 1:
+        raise InspectorError(
+            ErrorKind.InputInvalid,
+            f"{len(files)} files and a zip among them",
+            stage="source",
+            where={"option": "files"},
+            remedy="give one zip, or the files themselves",
+        )
+    return store_upload(files[zips[0]] if zips else files)
+
+
+def _is_zip(name: str) -> bool:
+    return name.lower().endswith(".zip")
+
+
+def _decoded(data: Any) -> bytes:
+    if not isinstance(data, str):
+        raise _unreadable()
+    if len(data) > PART_BYTES * 4 // 3 + 4:
+        raise _too_large()
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise _unreadable() from None
+
+
+def _unreadable() -> InspectorError:
+    return InspectorError(
+        ErrorKind.InputInvalid, "no readable file was sent", stage="source", remedy="choose the files again"
+    )
+
+
+def _given_up() -> InspectorError:
+    return InspectorError(
+        ErrorKind.InputInvalid,
+        "the upload was given up before it was complete",
+        stage="source",
+        remedy="choose the files again",
+    )
+
+
+def _too_large() -> InspectorError:
+    return InspectorError(
+        ErrorKind.InputTooLarge,
+        f"the limit is {MAX_FILES} files with {MAX_BYTES:,} bytes together",
+        stage="source",
+        where={"option": "files"},
+        remedy="give only the tokenizer's and the template's files, not weights",
+    )
