@@ -15,14 +15,15 @@ import gradio as gr
 from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
-CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plots")
+CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plots", "ask")
 LAST_SCRIPTS = (
-    "heads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "permalink", "gallery", "printing", "bench",
+    "heads", "uploads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "permalink", "gallery", "printing", "bench",
 )  # fmt: skip
 STYLES = (
     "bench.css",
     "gallery.css",
     "plots.css",
+    "tools.css",
     "printing.css",
 )  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates

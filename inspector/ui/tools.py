@@ -18,7 +18,7 @@ from inspector.ui.calls import access, answered, call
 from inspector.ui.loading import loading_difference
 from inspector.ui.uploads import Uploads, stored
 
-MOST_STAGES = 2  # tokenizers traced in one call: one a pane
+MOST_STAGES = 8  # tokenizers traced in one call: one a pane
 DEFAULT_TOKENIZERS = ("smollm2", "qwen3", "o200k", "cl100k", "llama3.1", "gemma3", "gpt-oss", "r50k", "bytes", "minilm")
 NUM_DEFAULT = 4
 MAX_TRAINING_CHARS = 5_000

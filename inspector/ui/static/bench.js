@@ -40,6 +40,7 @@ class Bench {
     for (const value of [...this.config.models, CUSTOM]) { const option = el('option', '', value); option.value = value; this.field('model').append(option); }
     for (const [name, value] of Object.entries(this.config.defaults.fields)) { const node = this.field(name); if (node.type === 'checkbox') node.checked = value; else node.value = value; }
     this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
+    this.heads.forEach(attachUploads);
     this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
     this.compareLine = el('button', 'ti-compare'); this.compareLine.type = 'button';
     this.general = el('p', 'ti-err ti-general'); this.general.hidden = true; this.general.setAttribute('role', 'alert');
