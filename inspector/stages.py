@@ -189,7 +189,14 @@ def _sections(text: str, raw: RawEncoding, tokenizer: Tokenizer, model: _Model) 
     """Cut the text at its added tokens, and trace what lies between."""
     data = text.encode()
     added = {token.id for token in tokenizer.added_tokens}
-    matched = [i for i, token_id in enumerate(raw.input_ids.tolist()) if token_id in added and model.matches_added]
+    unknown = tokenizer.special_token_ids.get("unk_token")  # the model's too: only its own spelling is a match
+    spelled = tokenizer.special_tokens.get("unk_token", "").encode()
+    ids, starts, ends = (column.tolist() for column in (raw.input_ids, raw.start, raw.end))
+    matched = [
+        i
+        for i, token_id in enumerate(ids)
+        if token_id in added and model.matches_added and (token_id != unknown or spelled in data[starts[i] : ends[i]])
+    ]
     at = 0
     for index in matched:
         start, end = int(raw.start[index]), int(raw.end[index])
@@ -205,7 +212,7 @@ def _text_section(data: bytes, start: int, end: int, tokenizer: Tokenizer, model
         return
     text = data[start:end].decode("utf-8", "replace")
     normalized, pieces = model.split(text, start == 0)
-    traced = tuple(model.trace(piece, at, at + len(piece)) for piece, at in pieces)
+    traced = tuple(model.trace(*cut) for cut in pieces)
     yield Section(
         start, end, text, None, normalized, _rewrites(text, normalized, model.places(text, start == 0)), traced
     )
@@ -236,6 +243,14 @@ def _rewrite(at: int, old: str, new: str) -> Rewrite:
 # --- the model stage, one class a kind of tokenizer ------------------------------------------------------------------
 
 
+_Cut = tuple[str, int, int]
+
+
+def _one(text: str) -> list[_Cut]:
+    """Give the whole text as the only piece; none for an empty one."""
+    return [(text, 0, len(text))] if text else []
+
+
 class _Model:
     """The first three stages of one family."""
 
@@ -244,9 +259,10 @@ class _Model:
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
 
-    def split(self, text: str, first: bool) -> tuple[str, list[tuple[str, int]]]:
-        """Normalise a section and cut it into pieces, each with its place in the normalised text."""
-        return text, [(text, 0)]
+    def split(self, text: str, first: bool) -> tuple[str, list[_Cut]]:
+        """Normalise a section and cut it into pieces: (piece, start, end) in characters of the normalised text. A piece
+        may be spelled otherwise than the text there (byte level)."""
+        return text, _one(text)
 
     def places(self, text: str, first: bool) -> Sequence[int] | None:
         """Give, for every character of the normalised section, the one of the text that it came from; None: unknown."""
@@ -277,10 +293,10 @@ class _Ranks(_Model):
         self._pattern = _compiled(tokenizer.pattern)
         self._shift = getattr(tokenizer, "num_special", 0)
 
-    def split(self, text: str, first: bool) -> tuple[str, list[tuple[str, int]]]:
+    def split(self, text: str, first: bool) -> tuple[str, list[_Cut]]:
         form = self.tokenizer.form
         normalized = unicodedata.normalize(form, text) if form else text
-        return normalized, [(match[0], match.start()) for match in self._pattern.finditer(normalized)]
+        return normalized, [(match[0], *match.span()) for match in self._pattern.finditer(normalized)]
 
     def places(self, text: str, first: bool) -> Sequence[int] | None:
         found: list[int] = []
@@ -320,9 +336,9 @@ class _SentencePiece(_Model):
 
     matches_added = False
 
-    def split(self, text: str, first: bool) -> tuple[str, list[tuple[str, int]]]:
+    def split(self, text: str, first: bool) -> tuple[str, list[_Cut]]:
         normalized = self.tokenizer.processor.normalize(text)
-        return normalized, [(normalized, 0)] if normalized else []
+        return normalized, _one(normalized)
 
     def places(self, text: str, first: bool) -> Sequence[int] | None:
         return self.tokenizer.processor.normalize(text, with_offsets=True)[1]
@@ -353,13 +369,13 @@ class _Fast(_Model):
         self._state = _model_state(tokenizer)
         self._kind = str(self._state.get("type"))
 
-    def split(self, text: str, first: bool) -> tuple[str, list[tuple[str, int]]]:
+    def split(self, text: str, first: bool) -> tuple[str, list[_Cut]]:
         normalizer, pre_tokenizer = self.tokenizer.parts(first)
         normalized = normalizer.normalize_str(text) if normalizer is not None else text
         if pre_tokenizer is None:
-            return normalized, [(normalized, 0)] if normalized else []
+            return normalized, _one(normalized)
         cut = pre_tokenizer.pre_tokenize_str(normalized)
-        return normalized, [(piece, start) for piece, (start, _end) in cut]
+        return normalized, [(piece, start, end) for piece, (start, end) in cut]
 
     def places(self, text: str, first: bool) -> Sequence[int] | None:
         normalizer, _pre_tokenizer = self.tokenizer.parts(first)

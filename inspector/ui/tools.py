@@ -29,13 +29,13 @@ _fetching: dict[str, dict[str, Any]] = {}  # what a session's newest call here f
 
 
 def stages(request: Any) -> str:
-    """Trace `text` in each of `tokenizers`: `{"panes": [stages/1 for the page | {"error"}]}`."""
+    """Trace `text` in each of `tokenizers`: `{"panes": [{"ref", "error", stages/1 for the page}]}`."""
     from inspector.ui.views import stages as page
 
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
         text = _encodable(page.checked_text(request.get("text")))
         refs = _refs(request)[:MOST_STAGES]
-        return {"panes": [_or_error(partial(_stages_of, text, ref, session)) for ref in refs]}
+        return {"panes": [{**_or_error(partial(_stages_of, text, ref, session)), "ref": ref} for ref in refs]}
 
     return answered(work, request)
 
@@ -143,23 +143,29 @@ def uploaded(request: Any) -> str:
     """End an upload: its reference, its names, whether it holds a tokenizer, and whether a template."""
 
     def work(_request: dict[str, Any], session: str) -> dict[str, Any]:
-        from inspector.sources import resolve_files
+        from inspector.sources import resolve_files, resolve_tokenizer
         from inspector.tokenizers import family_of
 
         ref = stored(_uploads.take(session))
         names = sorted(file.name for file in resolve_files(ref, (), local=False)[1])
-        return {"ref": ref, "names": names, "tokenizer": family_of(names) is not None, "template": _has_template(ref)}
+        holds = {"tokenizer": family_of(names) is not None, "template": _has_template(ref, names)}
+        if not any(holds.values()):
+            resolve_tokenizer(ref, local=False)  # says what is missing
+        return {"ref": ref, "names": names, **holds}
 
     return answered(work, request)
 
 
-def _has_template(ref: str) -> bool:
+def _has_template(ref: str, names: list[str]) -> bool:
     """Say whether files hold a template.
 
     Errors: as resolve_template, apart from TemplateMissing.
     """
     from inspector.sources import resolve_template
+    from inspector.sources.names import TEMPLATE_FILES
 
+    if not any(name in TEMPLATE_FILES or name.endswith((".jinja", ".gguf")) for name in names):
+        return False
     try:
         return bool(resolve_template(ref, local=False).text)
     except InspectorError as error:

@@ -44,6 +44,7 @@ const doingText = (run, seconds) => (run.ref ? t('fetching_ref', { ref: show(run
 // What stands above an answer: that one is awaited, or why there is none. True when there is something to draw below.
 const answerState = (host, answer, busy, doing) => {
   host.classList.toggle('ti-busy', Boolean(busy && answer));
+  if (busy && answer && !doing) return false;  // what is drawn stays until the newer answer is there
   if (answer && !answer.error && !doing) return true;
   const line = busy ? statusLine(doing || t('computing')) : answer && answer.error ? alertLine(answer.error) : statusLine(t('computing'));
   if (answer && !answer.error && busy) { const old = host.querySelector(':scope > .ti-working'); if (old) old.textContent = line.textContent; else host.prepend(line); return false; }
@@ -85,6 +86,17 @@ const tokenChip = (piece, id, cls, title) => {
 const pieceChip = (text, k, cls) => el('span', 'ti-pieceof k' + (k & 1) + ' ' + (cls || ''), show(text));
 const spacedHex = (hexText) => (hexText.match(/../g) || []).join(' ');
 
+// Draw without taking the focus away: nodes that may have it carry data-focus.
+const keepFocus = (host, draw) => {
+  const active = document.activeElement, key = host.contains(active) ? active.dataset.focus : undefined, caret = key && active.type === 'text' ? [active.selectionStart, active.selectionEnd] : null;
+  draw();
+  const node = key && Array.from(host.querySelectorAll('[data-focus]')).find((one) => one.dataset.focus === key);
+  if (!node) return;
+  node.focus({ preventScroll: true });
+  if (caret) node.setSelectionRange(...caret);
+};
+const focusable = (node, key) => { node.dataset.focus = key; return node; };
+
 // Slider, two buttons and play. act(k) is told every step; the arrows work anywhere in `scope` but in text fields.
 const PLAY_MS = 450;
 class Stepper {
@@ -116,9 +128,9 @@ class Stepper {
     if (this.timer) { this.stop(); return; }
     if (this.at === this.last) this.to(0);
     this.timer = setInterval(() => { if (!this.node.isConnected || this.at >= this.last) { this.stop(); return; } this.to(this.at + 1); }, PLAY_MS);
-    this.playing.textContent = '\u23f8 ' + t('stepper_pause');
+    this.playing.textContent = t('stepper_pause');
   }
-  stop() { clearInterval(this.timer); this.timer = 0; this.playing.textContent = '\u23f5 ' + t('stepper_play'); }
+  stop() { clearInterval(this.timer); this.timer = 0; this.playing.textContent = t('stepper_play'); }
 }
 
 // ---- the selected stretch of text -----------------------------------------------------------------------------------
@@ -127,7 +139,7 @@ class Stepper {
 const SURROUNDINGS = 160, MOST_SELECTED = 2000;
 const selectedBytes = (bench) => {
   const { link, pick } = bench, { own } = bench.state, q = link && link.q === 1 ? 1 : 0, pane = own.panes[q], parts = link && !bench.state.safeOn ? link.panes[q].bytes : [];
-  if (!parts.length) return [q, ...firstContent(pane)];
+  if (!parts.length) return [q, ...firstContent(bench, pane)];
   const from = Math.min(...parts.map((part) => part[0])), to = Math.max(...parts.map((part) => part[1]));
   if (pick.kind !== 'tokens' || pick.to - pick.from > 1) return [q, from, to];
   const content = contentAt(pane, from);
@@ -144,9 +156,16 @@ const contentAt = (pane, byte) => {
   while (b + 1 < pane.numSegments && path[b + 1] === path[own]) b++;
   return [start[a], end[b]];
 };
-const firstContent = (pane) => {
-  for (let s = 0; s < pane.numSegments; s++) if (KINDS[pane.segments.kind[s]] === 'message') { const { path } = pane.originOf(s); if (/content/.test(path)) return contentAt(pane, pane.segments.start[s]) || [0, 0]; }
-  return [0, Math.min(pane.bytes.length, 400)];
+// The first message of the user, else of anybody, else the beginning.
+const firstContent = (bench, pane) => {
+  let first = null;
+  for (let s = 0; s < pane.numSegments; s++) {
+    const { kind, path } = pane.originOf(s), of = kind === 'message' && /^(messages\[\d+\])\.content/.exec(path);
+    if (!of) continue;
+    if (bench.textAt(of[1] + '.role') === 'user') return contentAt(pane, pane.segments.start[s]);
+    first = first || contentAt(pane, pane.segments.start[s]);
+  }
+  return first || [0, Math.min(pane.bytes.length, 400)];
 };
 const selectedText = (bench) => {
   const [q, a, b] = selectedBytes(bench), { bytes } = bench.state.own.panes[q], inside = (at) => at > 0 && at < bytes.length && (bytes[at] & 0xc0) === 0x80;

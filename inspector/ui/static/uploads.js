@@ -12,7 +12,7 @@ class Uploads {
     this.input = el('input'); this.input.type = 'file'; this.input.multiple = true; this.input.hidden = true; this.input.tabIndex = -1;
     this.button = button('ti-btn ti-filesbutton', '', () => this.input.click()); this.button.dataset.t = 'files_button'; this.button.dataset.tl = 'files_label';
     this.said = el('p', 'ti-hint ti-upload'); this.said.setAttribute('role', 'status'); this.said.hidden = true;
-    this.err = el('p', 'ti-err'); this.err.setAttribute('role', 'alert'); this.err.hidden = true;
+    this.err = el('p', 'ti-refused'); this.err.setAttribute('role', 'alert'); this.err.hidden = true;
     head.tokenizer.label.append(' '); head.tokenizer.label.after(this.button);
     head.tokenizer.box.classList.add('ti-withfiles');
     head.tokenizer.box.append(this.input, this.said, this.err);

@@ -6,22 +6,25 @@ const MOST_STAGE_PIECES = 200, OPEN_DEPTH = 3, NEAR_PARTS = 5;
 const buildStages = (bench, kept) => {
   const node = el('div', 'ti-tool'), area = textBox(3, 'stages_text', kept.text), bar = el('div', 'ti-askbar'), out = el('div', 'ti-out'), lesson = trainer(bench, area, kept.lesson || {});
   const ui = { node, filled: kept.filled ?? null };
-  const asker = new Asker(bench, 'stages', () => ({ text: area.value, tokenizers: bench.read().panes.map((pane) => pane.tokenizer) }), (...given) => drawStages(out, ...given));
+  const asker = new Asker(bench, 'stages', () => ({ text: area.value, tokenizers: [...new Set(bench.read().panes.map((pane) => pane.tokenizer))] }), (...given) => drawStages(bench, out, ...given));
   ui.keep = () => ({ text: area.value, filled: ui.filled, lesson: lesson.keep() });
   const fill = () => { area.value = ui.filled = selectedText(bench); asker.soon(0); };
+  ui.take = fill;
   area.addEventListener('input', () => asker.soon(250));
-  bar.append(labelled('stages_text', area, 'ti-wideask'), button('ti-btn', t('take_selection'), fill));
+  bar.append(labelled('stages_text', area, 'ti-wideask'));
   node.append(bar, out, lesson.node);
   ui.refresh = () => { if (ui.filled === null || area.value === ui.filled) area.value = ui.filled = selectedText(bench); asker.soon(asker.answer ? 300 : 0); };
   return ui;
 };
 
-const drawStages = (out, answer, busy, doing) => {
+// One column a tokenizer; panes that share one share its column.
+const drawStages = (bench, out, answer, busy, doing) => {
   if (!answerState(out, answer, busy, doing)) return;
-  const columns = el('div', 'ti-columns');
-  answer.panes.forEach((pane, q) => {
-    const column = el('section'); column.setAttribute('aria-label', letter(q));
-    column.append(el('h2', 'ti-h2', letter(q) + (pane.error ? '' : ' \u00b7 ' + show(pane.tokenizer) + ' \u00b7 ' + t('count_tokens', { n: number(pane.input_ids.length) }))));
+  const columns = el('div', answer.panes.length > 1 ? 'ti-columns' : ''), of = bench.read().panes;
+  answer.panes.forEach((pane) => {
+    const column = el('section'), name = of.flatMap(({ tokenizer }, q) => (tokenizer === pane.ref ? [letter(q)] : [])).join(', ') || refText(pane.ref);
+    column.setAttribute('aria-label', name);
+    column.append(el('h2', 'ti-h2', name + ' \u00b7 ' + refText(pane.error ? pane.ref : pane.tokenizer) + (pane.error ? '' : ' \u00b7 ' + t('count_tokens', { n: number(pane.input_ids.length) }))));
     if (pane.error) column.append(alertLine(pane.error)); else column.append(...stageBoxes(pane));
     columns.append(column);
   });
@@ -101,15 +104,15 @@ const stepsOf = (piece) => {
 // One row a merge: its rank, the pair, and the parts after it, near the place.
 const mergeTable = (piece) => {
   const node = table('', ['#', t('rank'), t('merge'), t('parts_after')]), parts = piece.nodes.filter((row) => row[2] === null).map((row) => row[0]);
-  const line = (at) => {
+  const line = (at, merged) => {
     const cell = el('span', 'ti-seq'), from = Math.max(0, at - NEAR_PARTS), to = Math.min(parts.length, at + NEAR_PARTS + 1);
     if (from > 0) cell.append(el('span', 'ti-dim', '\u2026'));
-    for (let k = from; k < to; k++) cell.append(pieceChip(parts[k], k, k === at ? 'ti-merged' : ''));
+    for (let k = from; k < to; k++) cell.append(pieceChip(parts[k], k, k === merged ? 'ti-merged' : ''));
     if (to < parts.length) cell.append(el('span', 'ti-dim', '\u2026'));
     return cell;
   };
-  node.append(rowOf(['', '', t('merge_begin'), line(-NEAR_PARTS - 1 + Math.min(parts.length, 2 * NEAR_PARTS))]));
-  piece.steps.forEach((step, k) => { parts.splice(step.at, 2, step.left + step.right); node.append(rowOf([String(k + 1), rankText(step.rank), show(step.left) + ' + ' + show(step.right), line(step.at)])); });
+  node.append(rowOf(['', '', t('merge_begin'), line(NEAR_PARTS, -1)]));
+  piece.steps.forEach((step, k) => { parts.splice(step.at, 2, step.left + step.right); node.append(rowOf([String(k + 1), rankText(step.rank), show(step.left) + ' + ' + show(step.right), line(step.at, step.at)])); });
   return wide(node);
 };
 const rankText = (rank) => (Number.isInteger(rank) ? number(rank) : rank.toFixed(3));
@@ -187,4 +190,4 @@ const drawLesson = (out, answer, stepper) => {
   if (focused && now) now.querySelector('button').focus({ preventScroll: true });
 };
 
-VIEW_MODELS.stages = { panel: keptPanel('stages', buildStages) };
+VIEW_MODELS.stages = { panel: keptPanel('stages', buildStages), tools: (bench, host, put) => put('take_selection', () => bench.kept.stages.take()) };

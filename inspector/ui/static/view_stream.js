@@ -4,7 +4,7 @@ const NEAR_STEPS = 6, MOST_STREAMED = 4000, MOST_STREAM_TEXT = 1500;
 const unescaped = (text) => text.replace(/\\([nt\\])/g, (all, c) => ({ n: '\n', t: '\t', '\\': '\\' }[c]));
 
 const buildStream = (bench, kept) => {
-  const node = el('div', 'ti-tool'), out = el('div', 'ti-out'), area = textBox(2, 'stream_ids', kept.ids), stops = textBox(1, 'stream_stops', kept.stops), which = el('select');
+  const node = el('div', 'ti-tool'), out = el('div', 'ti-out'), area = textBox(2, 'stream_ids', kept.ids), stops = textBox(2, 'stream_stops', kept.stops), which = el('select');
   const ui = { node, filled: kept.filled ?? null, skip: Boolean(kept.skip), clean: Boolean(kept.clean) };
   ui.keep = () => ({ ids: area.value, stops: stops.value, filled: ui.filled, skip: ui.skip, clean: ui.clean, pane: which.value });
   bench.state.own.panes.forEach((_, q) => { const option = el('option', '', letter(q)); option.value = q; which.append(option); });
@@ -30,11 +30,10 @@ const buildStream = (bench, kept) => {
   area.addEventListener('input', () => asker.soon(250));
   stops.addEventListener('input', () => asker.soon(250));
   which.addEventListener('change', () => { stepper.stop(); stepper.at = 0; fill(); });
-  const row = el('div', 'ti-askbar'), checks = el('div', 'ti-askchecks');
-  checks.append(bench.check('skip_special_tokens', ui.skip, (on) => { ui.skip = on; asker.soon(0); }), bench.check('clean_up', ui.clean, (on) => { ui.clean = on; draw(); }));
+  const row = el('div', 'ti-askbar');
+  Object.assign(ui, { take: fill, setSkip: (on) => { ui.skip = on; asker.soon(0); }, setClean: (on) => { ui.clean = on; draw(); } });
   row.append(labelled('stream_pane', which, 'ti-narrowask'), labelled('stream_ids', area, 'ti-wideask'), labelled('stop_strings', stops, 'ti-midask'));
-  checks.append(button('ti-btn', t('take_selection'), fill));
-  node.append(row, checks, stepper.node, out);
+  node.append(row, stepper.node, out);
   ui.refresh = () => { if (ui.filled === null || area.value === ui.filled) fill(); else asker.soon(300); };
   return ui;
 };
@@ -113,4 +112,10 @@ const cutParts = (answer, go) => {
   return [el('p', 'ti-key', t('stop_lies_in', { n: answer.cut.length, text: show(answer.stopped_by) })), line];
 };
 
-VIEW_MODELS.stream = { panel: keptPanel('stream', buildStream) };
+const streamTools = (bench, host, put) => {
+  const ui = () => bench.kept.stream, kept = (bench.kept && bench.kept.stream) || {};
+  host.append(bench.check('skip_special_tokens', Boolean(kept.skip), (on) => ui().setSkip(on)), bench.check('clean_up', Boolean(kept.clean), (on) => ui().setClean(on)));
+  put('take_selection', () => ui().take());
+};
+
+VIEW_MODELS.stream = { panel: keptPanel('stream', buildStream), tools: streamTools };

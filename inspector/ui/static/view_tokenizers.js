@@ -18,7 +18,12 @@ const buildTokenizers = (bench, kept) => {
   const draw = (...given) => drawTokenizers(bench, out, given, ui, remove);
   const asker = new Asker(bench, 'tokenizers', body, draw), redraw = () => draw(asker.answer, asker.busy, '');
   const changed = () => { if (ui.chosen.length) asker.soon(0); else out.replaceChildren(el('p', 'ti-note', t('tokenizers_none'))); };
-  const remove = (ref) => { const at = ui.chosen.indexOf(ref); ui.chosen = ui.chosen.filter((one) => one !== ref); changed(); (out.querySelectorAll('.ti-remove')[Math.min(at + 1, ui.chosen.length)] || other).focus(); };
+  const remove = (ref) => {
+    const all = Array.from(out.querySelectorAll('.ti-remove')), at = all.findIndex((node) => node.dataset.focus === 'remove ' + ref);
+    ui.chosen = ui.chosen.filter((one) => one !== ref);
+    (all[at + 1] || all[at - 1] || other).focus();
+    changed();
+  };
   const add = () => { const ref = other.value.trim(); if (!ref) return; other.value = ''; if (!ui.chosen.includes(ref)) { ui.chosen = [...ui.chosen, ref]; changed(); } };
   list.id = FLOW.uid + '-tokenizers'; other.setAttribute('list', list.id);
   other.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); add(); } });
@@ -35,10 +40,12 @@ const buildTokenizers = (bench, kept) => {
     }
     options(); asker.soon(0);
   };
-  const bar = el('div', 'ti-askbar'), row = el('div', 'ti-askbar'), csv = (act) => csvOf(bench, body(), ui, act);
+  const bar = el('div', 'ti-askbar'), row = el('div', 'ti-askbar');
+  ui.csv = (act) => csvOf(bench, body(), ui, act);
+  ui.take = () => { area.value = ui.filled = selectedText(bench); asker.soon(0); };
   area.addEventListener('input', () => asker.soon(250));
-  bar.append(labelled('tokenizers_text', area, 'ti-wideask'), button('ti-btn', t('take_selection'), () => { area.value = ui.filled = selectedText(bench); asker.soon(0); }));
-  row.append(labelled('tokenizers_add', other, 'ti-midask'), list, button('ti-btn', t('add'), add), button('ti-btn', t('add_panes'), () => { ui.chosen = [...new Set([...ui.chosen || [], ...panes()])]; changed(); }), el('span', 'ti-grow'), button('ti-btn', t('save_csv'), () => csv(saveCsv)), button('ti-btn', t('copy_csv'), () => csv((text) => bench.copy(text))));
+  bar.append(labelled('tokenizers_text', area, 'ti-wideask'));
+  row.append(labelled('tokenizers_add', other, 'ti-midask'), list, button('ti-btn', t('add'), add), button('ti-btn', t('add_panes'), () => { ui.chosen = [...new Set([...ui.chosen || [], ...panes()])]; changed(); }));
   node.append(bar, row, out);
   ui.refresh = () => {
     if (ui.filled === null || area.value === ui.filled) area.value = ui.filled = selectedText(bench);
@@ -50,24 +57,26 @@ const buildTokenizers = (bench, kept) => {
 
 const drawTokenizers = (bench, out, [answer, busy, doing], ui, remove) => {
   if (!answerState(out, answer, busy, doing)) return;
-  out.replaceChildren(
+  keepFocus(out, () => out.replaceChildren(
     el('p', 'ti-facts', t('text_size', { chars: number(answer.num_chars), bytes: number(answer.num_bytes) })),
-    ...answer.missing.map((row) => { const line = alertLine(refText(row.ref) + ': ' + row.error); line.append(' ', button('ti-link', t('remove'), () => remove(row.ref))); return line; }),
+    ...answer.missing.map((row) => { const line = alertLine(refText(row.ref) + ': ' + row.error); line.append(' ', focusable(button('ti-link ti-remove', t('remove'), () => remove(row.ref)), 'remove ' + row.ref)); return line; }),
     countTable(answer, ui, remove), barChart(answer), pieceRows(answer), differingTable(answer), bitesBox(bench, answer, ui),
-  );
+  ));
 };
 const priceOf = (ui, ref) => { const text = String(ui.prices[ref] ?? '').trim().replace(',', '.'); return /^\d{1,9}(\.\d{0,9})?$/.test(text) ? Number(text) : null; };
 const countTable = (answer, ui, remove) => {
-  const node = table('', [t('tokenizer'), t('col_tokens'), t('bytes_per_token'), t('against_least'), t('price'), t('cost'), ''], 'ti-rates'), least = Math.min(...answer.rows.map((row) => row.num_tokens));
+  const heads = [t('tokenizer'), t('col_tokens'), t('bytes_per_token'), t('against_least'), t('price'), t('cost'), ''], node = table('', heads, 'ti-rates'), least = Math.min(...answer.rows.map((row) => row.num_tokens)), apart = answer.rows.some((row) => row.num_tokens !== least);
   for (const row of answer.rows) {
     const price = textLine('price', ui.prices[row.ref]), cost = el('span', 'ti-at'), name = el('span', '', refText(row.ref));
-    price.inputMode = 'decimal'; price.dataset.price = row.ref; price.setAttribute('aria-label', refText(row.ref) + ' ' + t('price'));
+    price.inputMode = 'decimal'; price.dataset.price = row.ref; focusable(price, 'price ' + row.ref); price.setAttribute('aria-label', refText(row.ref) + ' ' + t('price'));
     const spend = () => { const value = priceOf(ui, row.ref), wrong = Boolean(price.value.trim()) && value === null; if (wrong) price.setAttribute('aria-invalid', 'true'); else price.removeAttribute('aria-invalid'); cost.textContent = wrong ? t('no_price') : value === null ? '\u2013' : money(value * row.num_tokens / 1e6); };
     price.addEventListener('input', () => { ui.prices[row.ref] = price.value; spend(); });
     spend();
     if (row.tokenizer !== row.ref) name.title = row.tokenizer;
-    const gone = button('ti-btn ti-remove', '\u00d7', () => remove(row.ref)); gone.setAttribute('aria-label', t('remove') + ' ' + refText(row.ref));
-    node.append(rowOf([name, number(row.num_tokens), row.bytes_per_token === null ? '\u2013' : row.bytes_per_token.toFixed(2), row.num_tokens === least ? '1.00 \u00d7' : (row.num_tokens / Math.max(1, least)).toFixed(2) + ' \u00d7', price, cost, gone], row.num_tokens === least ? 'ti-good' : ''));
+    const gone = focusable(button('ti-btn ti-remove', '\u00d7', () => remove(row.ref)), 'remove ' + row.ref); gone.setAttribute('aria-label', t('remove') + ' ' + refText(row.ref));
+    const line = rowOf([name, number(row.num_tokens), row.bytes_per_token === null ? '\u2013' : row.bytes_per_token.toFixed(2), row.num_tokens === least ? '1.00 \u00d7' : (row.num_tokens / Math.max(1, least)).toFixed(2) + ' \u00d7', price, cost, gone], apart && row.num_tokens === least ? 'ti-good' : '');
+    Array.from(line.cells, (cell, k) => { cell.dataset.label = heads[k]; });
+    node.append(line);
   }
   return wide(node);
 };
@@ -135,7 +144,7 @@ const bitesBox = (bench, answer, ui) => {
     part.open = ui.open.has(row.ref);
     part.addEventListener('toggle', () => { if (part.open) { ui.open.add(row.ref); asker.soon(0); } else ui.open.delete(row.ref); });
     if (asker.answer || asker.busy) asker.draw();
-    part.append(el('summary', '', refText(row.ref)), out);
+    part.append(focusable(el('summary', '', refText(row.ref)), 'bites ' + row.ref), out);
     box.append(part);
   }
   return box;
@@ -144,7 +153,7 @@ const biteTable = (answer) => {
   const node = table('', [t('verdict'), t('bite_what'), t('bite_found')], 'ti-bitetable');
   for (const row of answer.rows) {
     const found = el('span'), facts = row.facts.filter(([, value]) => value !== '' && value !== null);
-    for (const [name, value] of facts) { const line = el('span', 'ti-fact'); line.append(el('span', 'ti-key', t('bite_' + name) === 'bite_' + name ? name : t('bite_' + name)), el('span', '', typeof value === 'boolean' ? t(value ? 'yes' : 'no') : typeof value === 'number' ? number(value) : show(String(value)))); found.append(line, ' '); }
+    for (const [name, value] of facts) { const line = el('span', 'ti-fact'); line.append(el('span', 'ti-key', t('bite_' + name) === 'bite_' + name ? name : t('bite_' + name)), el('span', '', typeof value === 'boolean' ? t(value ? 'yes' : 'no') : typeof value === 'number' ? number(value) : refText(String(value)))); found.append(line, ' '); }
     for (const remark of row.remarks) found.append(el('p', row.verdict === 'bites' ? 'ti-hot' : 'ti-dim', said(remark)));
     if (row.verdict === 'unknown' && !row.remarks.length) found.append(el('p', 'ti-dim', t('bite_unknown_' + row.part)));
     node.append(rowOf([el('span', row.verdict === 'bites' ? 'ti-hot ti-at' : 'ti-at', BITE_MARK[row.verdict] + ' ' + t('bite_' + row.verdict)), t('bite_part_' + row.part), found], row.verdict === 'bites' ? 'ti-forged' : ''));
@@ -152,4 +161,11 @@ const biteTable = (answer) => {
   return node;
 };
 
-VIEW_MODELS.tokenizers = { panel: keptPanel('tokenizers', buildTokenizers) };
+const tokenizerTools = (bench, host, put) => {
+  const ui = () => bench.kept.tokenizers;
+  put('take_selection', () => ui().take());
+  put('save_csv', () => ui().csv(saveCsv));
+  put('copy_csv', () => ui().csv((text) => bench.copy(text)));
+};
+
+VIEW_MODELS.tokenizers = { panel: keptPanel('tokenizers', buildTokenizers), tools: tokenizerTools };

@@ -150,7 +150,7 @@ def _ends(found: dict[str, Any]) -> dict[str, Any]:
         ["turn_terminator", _named([ends["turn_terminator"]])],
     ]
     known = sum(1 for _name, text in facts if text)
-    return _verdict("ends", bool(ends["remarks"]) if known > 1 else None, facts, ends["remarks"])
+    return _verdict("ends", bool(ends["remarks"]) if known > 1 or ends["remarks"] else None, facts, ends["remarks"])
 
 
 def _bos(found: dict[str, Any]) -> dict[str, Any]:
