@@ -178,6 +178,10 @@ def test_own_files_become_a_panes_tokenizer_and_wrong_ones_say_why(open_page: An
     bench.page.wait_for_function("() => document.querySelector('.ti-head1 .ti-upload').textContent.includes('tokenizer.json')", timeout=ANSWER_MS)  # fmt: skip
     bench.settle()
     bench.choose("tokenizer0", "minilm")
+    assert (
+        bench.page.locator(".ti-head0 .ti-upload").is_hidden()
+        and bench.page.locator(".ti-head1 .ti-upload").is_visible()
+    )
     bench.choose("template1", "qwq-32b@current")
     assert bench.pane(0)["ids"] == bench.pane(1)["ids"]
     bench.page.screenshot(path=shot("uploads"))

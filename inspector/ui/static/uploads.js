@@ -17,7 +17,16 @@ class Uploads {
     head.tokenizer.box.classList.add('ti-withfiles');
     head.tokenizer.box.append(this.input, this.said, this.err);
     this.input.addEventListener('change', () => { const files = Array.from(this.input.files, (file) => ({ file, path: file.name })); this.input.value = ''; this.take(files, false); });
+    const chosen = head.chosen.bind(head);
+    head.chosen = () => { chosen(); this.check(); };
+    for (const field of [head.tokenizer, head.template]) field.custom.addEventListener('input', () => this.check());
     this.listen();
+  }
+  // What is said of the files stands there as long as they are the choice.
+  check() {
+    const { head, used } = this, uses = (field) => used && field.select.value === CUSTOM && field.custom.value.trim() === used.ref;
+    for (const field of [head.tokenizer, head.template]) if (uses(field)) field.hint.hidden = true;
+    if (used) this.say(uses(head.tokenizer) || uses(head.template) ? used.text : '');
   }
   listen() {
     const { node } = this.head, holds = (event) => event.dataTransfer && Array.from(event.dataTransfer.types).includes('Files');
@@ -74,9 +83,10 @@ class Uploads {
     if (tokenizer) put(head.tokenizer);
     if (template && tokenizer) head.template.select.value = OWN;
     if (template && !tokenizer) put(head.template);
-    head.chosen();
     const what = tokenizer && template ? 'files_both' : tokenizer ? 'files_tokenizer' : 'files_template';
-    this.say(t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), mb: (size / 1e6).toFixed(1) }) + (leftOut ? ' \u00b7 ' + t('files_left_out', { n: leftOut }) : ''));
+    const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), mb: (size / 1e6).toFixed(1) }) + (leftOut ? ' \u00b7 ' + t('files_left_out', { n: leftOut }) : '');
+    this.used = { ref, text };
+    head.chosen();
     head.onInput();
   }
 }

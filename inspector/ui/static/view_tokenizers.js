@@ -1,13 +1,7 @@
 // Any text in any number of tokenizers, without a template: a table, a chart, costs, where the cuts differ, and what bites
 // about each of them.
 
-const SVG = 'http://www.w3.org/2000/svg', MOST_CHIPS = 120, CHART_ROW = 36;
-const svg = (tag, attributes, text) => {
-  const node = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  if (text !== undefined) node.textContent = text;
-  return node;
-};
+const MOST_CHIPS = 120, CHART_ROW = 36;
 const refText = (ref) => show(ref).replaceAll('\u00b7', ' ');
 
 const buildTokenizers = (bench, kept) => {
@@ -124,11 +118,7 @@ const csvOf = async (bench, body, ui, act) => {
   if (answer.error) { bench.status(answer.error, 'bad'); return; }
   act(answer.csv);
 };
-const saveCsv = (text) => {
-  const link = el('a'), url = URL.createObjectURL(new Blob(['\ufeff' + text], { type: 'text/csv;charset=utf-8' }));
-  link.href = url; link.download = 'tokenizers.csv'; link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
-};
+const saveCsv = (text) => saveFile('tokenizers.csv', '\ufeff' + text, 'text/csv;charset=utf-8');
 
 // ---- differences that bite ------------------------------------------------------------------------------------------
 const BITE_MARK = { ok: '\u2713', bites: '\u26a0', unknown: '?' };
