@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from inspector.breaks import Broken, Check, breaks_of_choice, breaks_of_cut, invariants
 from inspector.encode import NO_SEGMENT, Encoding, cut_token_segments, slice_encoding
 from inspector.engines.base import TemplateCall
 from inspector.errors import ErrorKind, InspectorError
@@ -43,11 +44,17 @@ class Policy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A context window of N positions of which g are reserved for output: n_input + g <= N."""
+    """A context window of N positions of which g are reserved for output: n_input + g <= N.
+
+    `whole_turns`: a user message stands or falls with its answers. `document_order`: indices of documents by priority,
+    the most wanted first; those it does not name come after them, as given.
+    """
 
     context_window: int
     max_new_tokens: int = 0
     policy: Policy = Policy.MESSAGES
+    whole_turns: bool = False
+    document_order: tuple[int, ...] = ()
 
     @property
     def max_input_tokens(self) -> int:
@@ -73,6 +80,8 @@ class BudgetDecision:
     kept: tuple[str, ...]
     cut: tuple[tuple[str, int], ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    broken: tuple[Broken, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the `budget` object of `inspection/1`."""
@@ -86,6 +95,10 @@ class BudgetDecision:
             "kept": list(self.kept),
             "cut": [{"path": path, "tokens_lost": lost} for path, lost in self.cut],
             "dropped": [{"path": d.path, "tokens": d.tokens, "reason": d.reason} for d in self.dropped],
+            "whole_turns": self.budget.whole_turns,
+            "document_order": list(self.budget.document_order),
+            "broken": [entry.to_dict() for entry in self.broken],
+            "checks": [check.to_dict() for check in self.checks],
         }
 
 
@@ -133,7 +146,13 @@ class BudgetRejected(InspectorError):
         self.decision, self.encoding = decision, encoding
 
 
-def make_budget(context_window: int, max_new_tokens: int = 0, policy: str = "messages") -> Budget:
+def make_budget(
+    context_window: int,
+    max_new_tokens: int = 0,
+    policy: str = "messages",
+    whole_turns: bool = False,
+    document_order: Sequence[int] = (),
+) -> Budget:
     """Check the numbers and the policy's name.
 
     Errors: OptionInvalid.
@@ -149,7 +168,11 @@ def make_budget(context_window: int, max_new_tokens: int = 0, policy: str = "mes
             f"reserving {max_new_tokens} of {context_window} positions for output leaves no room for input",
             f"a number from 0 to {context_window - 1}",
         )
-    return Budget(context_window, max_new_tokens, Policy(policy))
+    if len(set(document_order)) != len(document_order) or any(index < 0 for index in document_order):
+        raise _bad_option(
+            "document_order", f"{list(document_order)} is no order of documents", "each index once, from 0"
+        )
+    return Budget(context_window, max_new_tokens, Policy(policy), whole_turns, tuple(document_order))
 
 
 def fit_context(
@@ -164,14 +187,44 @@ def fit_context(
     conversation less some messages, if anything can. Errors: BudgetExceeded (as BudgetRejected) when the required
     parts do not fit; whatever `assemble` raises on the whole conversation or on its required parts.
     """
-    if budget.policy in (Policy.TOKENS_LEFT, Policy.TOKENS_RIGHT, Policy.TOKENS_MIDDLE):
-        return _cut_tokens(conversation, assemble(conversation), budget)
-    if budget.policy is Policy.REJECT:
-        return _all_or_nothing(conversation, assemble(conversation), budget)
+    beyond = [index for index in budget.document_order if index >= len(conversation.documents or ())]
+    if beyond:
+        raise _bad_option("document_order", f"there is no documents[{beyond[0]}]", "indices of documents given")
+    whole = assemble(conversation)  # a template that refuses the request itself: no budget hides that
     try:
-        return _Search(conversation, assemble, budget, lengths).run()
+        fitted = _fitted(conversation, whole, assemble, budget, lengths)
+    except BudgetRejected as error:
+        error.decision = _checked(conversation, whole, BudgetedInput(error.encoding, error.decision))
+        raise
+    return replace(fitted, decision=_checked(conversation, whole, fitted))
+
+
+def _fitted(
+    conversation: Conversation, whole: Encoding, assemble: Assemble, budget: Budget, lengths: MakeLengths
+) -> BudgetedInput:
+    if budget.policy in (Policy.TOKENS_LEFT, Policy.TOKENS_RIGHT, Policy.TOKENS_MIDDLE):
+        return _cut_tokens(conversation, whole, budget)
+    if budget.policy is Policy.REJECT:
+        return _all_or_nothing(conversation, whole, budget)
+    try:
+        return _Search(conversation, whole, assemble, budget, lengths).run()
     except _Mistaken:
-        return _Search(conversation, assemble, budget, lambda given: None).run()
+        return _Search(conversation, whole, assemble, budget, lambda given: None).run()
+
+
+def _checked(conversation: Conversation, whole: Encoding, fitted: BudgetedInput) -> BudgetDecision:
+    """Add the invariants to the decision."""
+    decision = fitted.decision
+    checks = invariants(
+        conversation,
+        whole,
+        fitted.encoding,
+        limit=decision.budget.max_input_tokens,
+        kept=decision.kept,
+        required=required_messages(conversation.messages),
+        parted=decision.broken,
+    )
+    return replace(decision, checks=checks)
 
 
 def told_lengths(call: TemplateCall, tokenizer: Tokenizer) -> Lengths | None:
@@ -297,8 +350,11 @@ class _Told:
 class _Search:
     """The message-level search: add groups in order, keep each that still fits as a whole."""
 
-    def __init__(self, conversation: Conversation, assemble: Assemble, budget: Budget, lengths: MakeLengths) -> None:
-        self.conversation, self.assemble, self.budget, self.make_lengths = conversation, assemble, budget, lengths
+    def __init__(
+        self, conversation: Conversation, whole: Encoding, assemble: Assemble, budget: Budget, lengths: MakeLengths
+    ) -> None:
+        self.conversation, self.whole, self.assemble, self.budget = conversation, whole, assemble, budget
+        self.make_lengths = lengths
         self.required = required_messages(conversation.messages)
         self.messages, self.documents = set(self.required), set[int]()
         self.dropped: dict[str, Dropped] = {}
@@ -307,16 +363,16 @@ class _Search:
         self.told: _Told | None = None
 
     def run(self) -> BudgetedInput:
-        whole = self.assemble(self.conversation)  # a template that refuses the request itself: no budget hides that
-        if len(whole) <= self.budget.max_input_tokens:
-            return self._everything(whole)
+        if len(self.whole) <= self.budget.max_input_tokens:
+            return self._everything(self.whole)
         self.current = self._candidate(self.messages, self.documents)
         self.tokens = required_tokens = len(self.current)
         if required_tokens > self.budget.max_input_tokens:
             raise self._rejection(required_tokens)
         self._begin_told()
         order = _ORDERS[self.budget.policy]
-        order(self, [unit for unit in message_units(self.conversation.messages) if not self.required.issuperset(unit)])
+        units = [unit for unit in message_units(self.conversation.messages) if not self.required.issuperset(unit)]
+        order(self, _turns(self.conversation.messages, units) if self.budget.whole_turns else units)
         self._check_told()
         self._add_documents()
         decision = BudgetDecision(
@@ -325,6 +381,7 @@ class _Search:
             required_tokens=required_tokens,
             kept=tuple(path for path in unit_paths(self.conversation) if path not in self.dropped),
             dropped=tuple(self.dropped[path] for path in unit_paths(self.conversation) if path in self.dropped),
+            broken=breaks_of_choice(self.conversation, self.messages),
         )
         return BudgetedInput(self.current, decision)
 
@@ -407,7 +464,8 @@ class _Search:
             raise _Mistaken
 
     def _add_documents(self) -> None:
-        for index in range(len(self.conversation.documents or ())):
+        given, first = range(len(self.conversation.documents or ())), self.budget.document_order
+        for index in [*first, *(index for index in given if index not in first)]:
             candidate = self._candidate(self.messages, self.documents | {index})
             if len(candidate) <= self.budget.max_input_tokens:
                 self.documents.add(index)
@@ -534,6 +592,7 @@ def _cut_tokens(conversation: Conversation, encoding: Encoding, budget: Budget) 
         kept=tuple(path for path in paths if not lost[path]),
         cut=tuple((path, lost[path]) for path in paths if lost[path] and path not in gone),
         dropped=tuple(Dropped(path, lost[path], reason) for path in paths if path in gone),
+        broken=breaks_of_cut(conversation, encoding, ranges, message_units(conversation.messages)),
     )
     return BudgetedInput(kept, decision)
 

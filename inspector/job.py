@@ -54,6 +54,8 @@ class Options:
     context_window: int | None = None
     max_new_tokens: int = 0
     policy: str = "messages"
+    whole_turns: bool = False
+    document_order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

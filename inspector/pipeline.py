@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector.breaks import lengths_check
 from inspector.budget import Budget, BudgetDecision, BudgetRejected, Lengths, fit_context, make_budget, told_lengths
 from inspector.encode import Encoding, encode, token_rows
 from inspector.errors import ErrorKind, InspectorError
@@ -225,13 +226,19 @@ def _run_stages(job: Job, building: _Building) -> None:
         building.set(budget=fitted.decision)
     building.set(rendered=encoding.rendered, encoding=encoding)
     with building.stage("tensors"):
-        building.set(inputs=to_tensors([encoding]))
+        inputs = to_tensors([encoding])
+        building.set(inputs=inputs)
+    if budget is not None:
+        sizes = (inputs.input_ids.shape[1], int(inputs.attention_mask.sum()), inputs.position_ids.shape[1])
+        building.set(budget=replace(fitted.decision, checks=lengths_check(fitted.decision.checks, *sizes)))
 
 
 def _budget(options: Options) -> Budget | None:
     if options.context_window is None:
         return None
-    return make_budget(options.context_window, options.max_new_tokens, options.policy)
+    return make_budget(
+        options.context_window, options.max_new_tokens, options.policy, options.whole_turns, options.document_order
+    )
 
 
 def _assemble(

@@ -20,7 +20,7 @@ PACKAGE = ROOT / "inspector"
 TEXT = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = [m.name for m in pkgutil.walk_packages(inspector.__path__, "inspector.") if m.name != "inspector.__main__"]
 
-STAGES = ("request", "messages", "render", "encode", "budget", "tensors", "logits")
+STAGES = ("request", "messages", "render", "encode", "breaks", "budget", "tensors", "logits")
 # What stages stand on: values and helpers that know no stage.
 GROUND = ("errors", "json5text", "jsontext", "provenance", "template", "contentformat", "engines", "tokenizers")
 GROUND += ("backends",)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
 
-from inspector.budget import Policy, make_budget, message_units, required_messages
+from inspector.budget import make_budget, message_units, required_messages
 from inspector.errors import ErrorKind, InspectorError
 from inspector.pipeline import Inspection, inspect
 
@@ -159,30 +158,3 @@ def test_impossible_budgets_name_their_option(arguments: tuple[Any, ...], option
     with pytest.raises(InspectorError) as caught:
         make_budget(*arguments)
     assert caught.value.kind is ErrorKind.OptionInvalid and caught.value.where == {"option": option}
-
-
-def _random_conversation(rng: random.Random) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = [SYSTEM] if rng.random() < 0.5 else []
-    for _ in range(rng.randint(1, 5)):
-        messages.append(user("word 天空 " * rng.randint(0, 12)))
-        if rng.random() < 0.4:
-            messages += [CALL, RESULT]
-        if rng.random() < 0.7:
-            messages.append(assistant("answer " * rng.randint(0, 12)))
-    return messages
-
-
-@pytest.mark.parametrize("tokenizer", ["smollm2", "llama3.1"])
-def test_the_limit_holds_and_every_unit_is_accounted_for_on_random_conversations(tokenizer: str) -> None:
-    rng = random.Random(11)
-    for _ in range(40):
-        messages, policy = _random_conversation(rng), rng.choice(list(Policy)).value
-        window = rng.randint(5, 150)
-        result = inspect(messages, tokenizer=tokenizer, template="chatml", context_window=window, policy=policy)
-        if result.error is not None:
-            assert result.error.kind is ErrorKind.BudgetExceeded, result.error.one_line()
-            continue
-        budget = result.budget
-        assert len(result.encoding) == budget.input_tokens <= window
-        parts = [*budget.kept, *(path for path, _ in budget.cut), *(entry.path for entry in budget.dropped)]
-        assert sorted(parts) == sorted(f"messages[{index}]" for index in range(len(messages)))

