@@ -38,7 +38,7 @@ MAX_REQUEST_BYTES = 64_000_000
 class Options:
     """Everything that decides an inspection besides the request. Refs are spelled as the user gave them.
 
-    `template_text` is a pasted template and wins over `template`. `clock` None means the time of the run.
+    `template_text` is a pasted template; with `template` it is an edit of that one. `clock` None means the time of the run.
     """
 
     tokenizer: str = DEFAULT_TOKENIZER
@@ -192,6 +192,7 @@ def prepare(
     `local_files`: whether references may name files of this machine; a page that strangers use must not read them out.
     Errors: every kind of stage "source" and "options".
     """
+    from inspector.revisions import edited
     from inspector.sources import resolve_template, resolve_tokenizer
 
     _check_engine(options)
@@ -203,8 +204,9 @@ def prepare(
     if options.template_text is not None:
         template = Template(ref="pasted", id="pasted", revision="", name=options.name or "default", file="",
                             text=options.template_text)  # fmt: skip
-    elif options.template:
-        template = resolve_template(options.template, progress, options.name, token=token, local=local_files)
+    if options.template:
+        origin = resolve_template(options.template, progress, options.name, token=token, local=local_files)
+        template = origin if template is None else edited(origin, template.text)
     return Job(request, options, tokenizer, template)
 
 

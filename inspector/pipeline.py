@@ -40,7 +40,7 @@ from inspector.logits import NextTokenLogits, next_token_logits
 from inspector.messages import Conversation, canonicalize
 from inspector.render import Rendered, render, template_call
 from inspector.request import ChatRequest, parse_fields, parse_request
-from inspector.template import Template
+from inspector.template import OWN_TEMPLATE, Template
 from inspector.tensors import ModelInputs, to_tensors
 from inspector.tokenizers import load_tokenizer
 from inspector.tokenizers.base import Tokenizer
@@ -297,7 +297,7 @@ def own_template(tokenizer: Tokenizer, name: str | None, *, has_tools: bool) -> 
             remedy=f"one of {', '.join(sorted(templates))}",
         )
     return Template(
-        ref=f"{tokenizer.ref}#chat_template", id=tokenizer.id, revision="", name=wanted,
+        ref=f"{tokenizer.ref}{OWN_TEMPLATE}", id=tokenizer.id, revision="", name=wanted,
         file=_template_file(tokenizer), text=templates[wanted],
     )  # fmt: skip
 

@@ -21,6 +21,7 @@ from inspector.sources.base import Archive, unavailable
 from inspector.sources.hub import HubFile, HubSource, Token
 from inspector.sources.names import TEMPLATE_FILES, TOKENIZER_FILES, VOCABULARY_FILES
 from inspector.template import Template
+from inspector.tokenizers.base import ArtifactFile
 from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, decode_text, parse_object, templates_of
 
 TRACKED = tuple(dict.fromkeys((*TEMPLATE_FILES, *TOKENIZER_FILES, *VOCABULARY_FILES)))
@@ -104,10 +105,19 @@ def revisions(ref: str, *, token: Token = None, local: bool = True) -> Revisions
             remedy="write it like hf:Qwen/Qwen3-0.6B, npm:NAME@VER, pypi:NAME==VER or folder:PATH",
         )
     pinned, files = resolve_files(ref, TEMPLATE_FILES, token=token, local=local)
-    return Revisions(ref, pinned, (), template_places({file.name: _held(file) for file in files}))
+    return Revisions(ref, pinned, (), held_places(files))
 
 
-def _held(file: Any) -> bytes:
+def held_places(files: Iterable[ArtifactFile]) -> tuple[Place, ...]:
+    """Give template_places of files in the cache or on this disk; a file that holds no template is not read."""
+    return template_places({file.name: _held(file) for file in files if _holds_templates(file.name)})
+
+
+def _holds_templates(name: str) -> bool:
+    return name in TEMPLATE_FILES or name.startswith(ADDITIONAL_TEMPLATES) or name.endswith(".gguf")
+
+
+def _held(file: ArtifactFile) -> bytes:
     """Read a file; of a GGUF nothing is read as a whole."""
     return str(file.path).encode() if file.name.endswith(".gguf") else cache.read_verified(file)
 
@@ -217,7 +227,7 @@ def _hub_revisions(ref: str, rest: str, token: Token) -> Revisions:
     found, complete = history.states()
     entries = _described(source, settled, history.commits, found)
     pinned, held = resolve_files(ref, TEMPLATE_FILES, token=token)
-    return Revisions(ref, pinned, entries, template_places({file.name: _held(file) for file in held}), complete)
+    return Revisions(ref, pinned, entries, held_places(held), complete)
 
 
 class _History:

@@ -9,6 +9,8 @@ import functools
 import hashlib
 from dataclasses import dataclass
 
+OWN_TEMPLATE = "#chat_template"  # after a tokenizer's reference: the template that it brings
+
 
 @functools.lru_cache(maxsize=256)
 def _digest(text: str) -> str:

@@ -84,8 +84,15 @@ class Inspector:
         self.settle()
 
     def paste_template(self, pane: int, text: str) -> None:
-        self.page.locator(".ti-paste").nth(pane).evaluate("node => { node.open = true; }")
-        self.type_in(f"template_text{pane}", text)
+        """Put a template into a pane's editor, and go back to the tab that was open, its lines read-only."""
+        view = self.page.get_attribute('.ti-tab[aria-selected="true"]', "data-view")
+        self.edit_template(pane)
+        self.type_in(f"template_source{pane}", text)
+        self.page.click(".ti-editswitch")
+        self.open(str(view))
+
+    def edit_template(self, pane: int) -> None:
+        self.page.click(f'.ti-head{pane} [data-do="edit"]')
 
     def open(self, view: str) -> None:
         self.page.click(f'[data-view="{view}"]')

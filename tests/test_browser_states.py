@@ -29,14 +29,14 @@ def test_another_choice_marks_its_pane_at_once_and_names_what_is_shown(open_page
 
 def test_a_slow_request_says_what_it_does_and_can_be_cancelled(open_page: Any) -> None:
     bench = open_page()
-    bench.page.locator(".ti-paste").nth(0).evaluate("node => { node.open = true; }")
-    bench.page.fill('[data-in="template_text0"]', SLOW_TEMPLATE)
+    bench.edit_template(0)
+    bench.page.fill('[data-in="template_source0"]', SLOW_TEMPLATE)
     bench.page.wait_for_selector('[data-act="cancel"]:not([hidden])', timeout=ANSWER_MS)
     bench.page.wait_for_function("() => /Rendering.* \\d+ s/.test(document.querySelector('.ti-status').textContent)", timeout=ANSWER_MS)  # fmt: skip
     bench.page.click('[data-act="cancel"]')
     bench.settle()
     assert "Cancelled" in bench.page.inner_text(".ti-status") and bench.page.locator(".ti.stale0").count() == 1
-    bench.type_in("template_text0", "quick again")
+    bench.type_in("template_source0", "quick again")
     assert bench.pane(0)["text"] == "quick again" and bench.page.locator(".ti.stale0").count() == 0
 
 

@@ -24,7 +24,7 @@ from inspector.sources.base import Pin
 from inspector.sources.folder import FolderSource, local_file, local_files, missing
 from inspector.sources.hub import HubSource, Token
 from inspector.sources.names import MODEL_FILES, TEMPLATE_FILES, TOKENIZER_FILES, VOCABULARY_FILES
-from inspector.template import Template
+from inspector.template import OWN_TEMPLATE, Template
 from inspector.tokenizers import family_of
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
 from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of, parse_object, templates_of
@@ -80,8 +80,14 @@ def resolve_template(
 ) -> Template:
     """Find a chat template and read its exact text; `name` chooses among the templates of a tokenizer's files.
 
+    `TOKENIZER#chat_template` is the template that a tokenizer brings. The name `FILE.json#NAME` takes one out of that
+    file, where transformers would read another.
+
     Errors: as resolve_tokenizer; TemplateMissing if the files hold no template; InputInvalid if it is not UTF-8.
     """
+    if ref.endswith(OWN_TEMPLATE):
+        artifact = resolve_tokenizer(ref.removesuffix(OWN_TEMPLATE), progress, token=token, local=local)
+        return replace(_template_of(ref, artifact.id, artifact.files, name), id=artifact.id, revision="")
     preset_id, _, revision = ref.partition("@")
     preset = presets.templates().get(preset_id)
     if preset:
@@ -253,11 +259,15 @@ def _template_of(ref: str, pinned: str, files: tuple[ArtifactFile, ...], wanted:
     ggufs = [file for file in files if file.name.endswith(".gguf")]
     if len(ggufs) == 1 and "tokenizer_config.json" not in by_name:
         return _own_template(ref, pinned, ggufs[0].name, gguf_templates(Path(ggufs[0].path)), wanted)
-    if len(files) == 1 and not _is_tokenizer_file(files[0].name):
+    if len(files) == 1 and not _is_tokenizer_file(files[0].name) and not ref.endswith(OWN_TEMPLATE):
         text = _text(cache.read_verified(files[0]), ref)
         return _template(ref, pinned, Path(files[0].name).stem, "default", files[0].name, text)
     held = {name: _bounded(cache.read_verified(file), ref) for name, file in by_name.items() if name in TEMPLATE_FILES
             or name.startswith(ADDITIONAL_TEMPLATES)}  # fmt: skip
+    file, marked, own_name = (wanted or "").partition("#")
+    if marked and file in held:
+        texts = templates_of(parse_object(held[file], file).get("chat_template"))
+        return _own_template(ref, pinned, file, texts, own_name)
     texts = chat_templates_of(held)
     if not texts and "chat_template.json" in held:  # a processor's own file, which transformers reads for it only
         legacy = templates_of(parse_object(held["chat_template.json"], "chat_template.json").get("chat_template"))

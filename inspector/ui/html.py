@@ -17,7 +17,8 @@ from inspector.ui.views import VIEWS
 STATIC = Path(__file__).with_name("static")
 CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plots", "ask")
 LAST_SCRIPTS = (
-    "heads", "uploads", "asking", "answers", "drawing", "toolbar", "selection", "jumps", "keys", "mouse", "card", "permalink", "gallery", "printing", "bench",
+    "revisions", "template_editor", "arguments", "heads", "uploads", "asking", "answers", "drawing", "toolbar", "selection",
+    "jumps", "keys", "mouse", "card", "permalink", "gallery", "printing", "bench",
 )  # fmt: skip
 STYLES = (
     "bench.css",
@@ -25,6 +26,7 @@ STYLES = (
     "plots.css",
     "tools.css",
     "printing.css",
+    "template.css",
 )  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

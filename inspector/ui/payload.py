@@ -302,7 +302,7 @@ def _comparison(comparison: Any) -> dict[str, Any]:
 def pane_error(error: InspectorError, q: int | None, place: str | None = None) -> dict[str, Any]:
     """Say where on the page an error belongs, and in one line what it is."""
     place = place or place_of(error)
-    at = [error.where["line"], error.where["column"]] if {"line", "column"} <= error.where.keys() else None
+    at = [error.where["line"], error.where.get("column")] if "line" in error.where else None
     return {
         "pane": q,
         "place": place,

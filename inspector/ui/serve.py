@@ -251,6 +251,7 @@ def _options(pane: dict[str, Any], now: datetime | None) -> Options:
         tokenizer=pane["tokenizer"],
         template=pane["template"] or None,
         template_text=text if isinstance(text, str) else None,
+        name=str(pane.get("template_name") or "") or None,
         add_generation_prompt=bool(pane.get("add_generation_prompt", True)),
         clock=pane["clock"] or now,
         profile=pane["profile"],

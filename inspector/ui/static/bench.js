@@ -42,6 +42,7 @@ class Bench {
     this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
     this.heads.forEach(attachUploads);
     this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
+    this.argumentInputs = argumentInputsOf(this);
     this.compareLine = el('button', 'ti-compare'); this.compareLine.type = 'button';
     this.general = el('p', 'ti-err ti-general'); this.general.hidden = true; this.general.setAttribute('role', 'alert');
     this.$('.ti-heads').append(...this.heads.map((head) => head.node), this.compareLine, this.general);
@@ -64,7 +65,7 @@ class Bench {
     this.initial = this.inputs();
     let saved = null;
     try { saved = JSON.parse(stored('sessionStorage', 'inputs')); } catch (error) { /* another version's: the example it is */ }
-    if (saved && typeof saved === 'object') this.put(saved);
+    if (saved && typeof saved === 'object') { this.restored = saved; this.put(saved); }
     addEventListener('pagehide', () => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())));
   }
   field(name) { return this.$('[data-in="' + name + '"]'); }

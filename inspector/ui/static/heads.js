@@ -1,26 +1,55 @@
-// The controls of one pane: tokenizer, template (preset, the tokenizer's own, a reference, or pasted text), counts.
+// The controls of one pane: tokenizer, template (a preset, the tokenizer's own, a reference, an edit), counts; and what can be
+// opened below them: revisions, the editor, and what holds for this pane only. A pane may be made and removed at any time.
 
-const OWN = '', CUSTOM = '\u0000custom', PASTED = '\u0000pasted';
+const OWN = '', CUSTOM = '\u0000custom', PASTED = '\u0000pasted', SAVED = '\u0000saved:', OWN_TEMPLATE = '#chat_template';
+
+// Edited templates that were kept as revisions: {key, title, text, digest, origin}. They live as long as the tab does.
+class SavedTemplates {
+  constructor(bench) {
+    this.bench = bench; this.list = [];
+    try { this.list = JSON.parse(stored('sessionStorage', 'templates')) || []; } catch (error) { /* another version's: none */ }
+    if (!Array.isArray(this.list)) this.list = [];
+  }
+  of(key) { return this.list.find((saved) => saved.key === key) || null; }
+  add(title, text, digest, origin) {
+    const known = this.list.find((saved) => saved.text === text && saved.title === title);
+    if (known) return known;
+    const saved = { key: String(1 + Math.max(0, ...this.list.map((other) => +other.key || 0))), title, text, digest, origin };
+    this.list.push(saved); this.changed();
+    return saved;
+  }
+  remove(key) { this.list = this.list.filter((saved) => saved.key !== key); this.changed(); }
+  changed() {
+    keep('sessionStorage', 'templates', JSON.stringify(this.list));
+    for (const head of this.bench.heads) head.listSaved();
+  }
+}
 
 class Head {
   constructor(q, config, onInput, bench) {
-    this.q = q; this.config = config; this.onInput = onInput; this.bench = bench;
+    this.q = q; this.config = config; this.onInput = onInput; this.bench = bench; this.draft = null; this.keptNow = ['', ''];
+    bench.saved = bench.saved || new SavedTemplates(bench);
+    bench.templateTexts = bench.templateTexts || new Map();
     this.node = el('section', 'ti-head ti-head' + q);
     this.node.setAttribute('aria-label', letter(q));
-    const start = config.defaults.panes[q];
+    const start = config.defaults.panes[q] || config.defaults.panes[0];
     this.tokenizer = this.choice('tokenizer', config.presets.tokenizers.map((p) => [p.id, p.title || p.id]), start.tokenizer);
     this.template = this.choice('template', [[OWN, 'template_own'], ...config.presets.templates.map((p) => [p.ref, p.title || p.ref]), [PASTED, 'template_pasted']], start.template);
-    this.paste = this.pasteBox();
-    this.template.err.before(this.paste.box);
+    this.listSaved();
+    // What a reload or a link must bring back and no visible field holds: the edit's text, and {origin, title, digest, draft}.
+    this.kept = ['template_text', 'template_edit'].map((name) => { const node = el('input'); node.type = 'hidden'; node.dataset.in = name + q; return node; });
+    this.options = this.optionBox();
+    this.revisions = new RevisionList(this); this.editor = new TemplateEditor(this);
+    this.buttons = this.disclosures();
     this.age = el('span', 'ti-age'); this.age.setAttribute('role', 'status');
     this.counts = el('p', 'ti-counts'); this.counts.append(this.age); this.bar = el('div', 'ti-barhost');
     this.notes = el('p', 'ti-warn'); this.notes.hidden = true;
-    this.node.append(el('b', 'ti-badge', letter(q)), this.tokenizer.box, this.template.box, this.counts, this.bar, this.notes);
+    this.node.append(el('b', 'ti-badge', letter(q)), this.tokenizer.box, this.template.box, this.options.box, this.revisions.node, this.counts, this.bar, this.notes, ...this.kept);
     this.localize();
   }
 
   choice(name, entries, value) {
-    const id = FLOW.uid + '-' + name + this.q, box = el('div', 'ti-field'), label = el('label'), select = el('select'), custom = el('input'), err = el('p', 'ti-err'), hint = el('p', 'ti-hint');
+    const id = FLOW.uid + '-' + name + this.q, box = el('div', 'ti-field'), top = el('div', 'ti-labelrow'), label = el('label'), select = el('select'), custom = el('input'), err = el('p', 'ti-err'), hint = el('p', 'ti-hint');
     hint.hidden = true;
     box.dataset.field = name; select.id = id; label.htmlFor = id; select.dataset.in = name + this.q; custom.dataset.in = name + '_ref' + this.q;
     custom.type = 'text'; custom.hidden = true; custom.spellcheck = false; custom.autocomplete = 'off';
@@ -29,22 +58,37 @@ class Head {
     select.value = value;
     if (select.selectedIndex < 0) { select.value = CUSTOM; custom.value = value; custom.hidden = hint.hidden = false; }
     select.addEventListener('change', () => {
+      if (name === 'template') this.options.name.value = '';
       this.chosen();
       if (!custom.hidden) custom.focus();
-      if (select.value === PASTED) { this.paste.box.open = true; this.paste.area.focus(); }
+      if (name === 'template' && select.value === PASTED) this.edit();
+      this.revisions.follow();
       this.onInput();
     });
     custom.addEventListener('input', this.onInput);
-    box.append(label, select, custom, hint, err);
-    return { box, label, select, custom, hint, err, last: value };
+    custom.addEventListener('change', () => this.revisions.follow());
+    top.append(label); box.append(top, select, custom, hint, err);
+    return { box, top, label, select, custom, hint, err, last: value };
   }
-
-  pasteBox() {
-    const box = el('details', 'ti-paste'), summary = el('summary'), area = el('textarea');
-    area.rows = 8; area.spellcheck = false; area.dataset.in = 'template_text' + this.q;
-    area.addEventListener('input', () => { if (area.value) this.template.select.value = PASTED; this.chosen(); this.onInput(); });
-    box.append(summary, area);
-    return { box, summary, area };
+  disclosures() {
+    const group = el('span', 'ti-disclose'), add = (key, act) => { const node = button('ti-link ti-more', '', act); node.dataset.do = key; group.append(node); return node; };
+    this.template.top.append(group);
+    return { revisions: add('revisions', () => this.disclose('revisions')), edit: add('edit', () => this.edit()), options: add('options', () => this.disclose('options')) };
+  }
+  disclose(key, on = this.buttons[key].getAttribute('aria-expanded') !== 'true') {
+    this.buttons[key].setAttribute('aria-expanded', on);
+    if (key === 'revisions') { if (on) this.revisions.open(); else this.revisions.close(); } else this.options.box.hidden = !on;
+  }
+  // What holds for this pane only.
+  optionBox() {
+    const box = el('div', 'ti-paneopts'), field = el('div', 'ti-field'), label = el('label'), name = el('input'), list = el('datalist');
+    box.hidden = true; field.dataset.field = 'name';
+    name.type = 'text'; name.spellcheck = false; name.autocomplete = 'off'; name.dataset.in = 'template_name' + this.q;
+    name.id = FLOW.uid + '-name' + this.q; label.htmlFor = name.id; list.id = name.id + '-list'; name.setAttribute('list', list.id);
+    for (const value of ['default', 'tool_use', 'rag']) { const option = el('option'); option.value = value; list.append(option); }
+    name.addEventListener('input', this.onInput);
+    field.append(label, name, list); box.append(field);
+    return { box, label, name };
   }
 
   localize() {
@@ -56,34 +100,186 @@ class Head {
       this[kind].hint.textContent = t(kind + '_ref_hint');
       for (const option of this[kind].select.options) if (option.dataset.key in strings.en) option.textContent = t(option.dataset.key);
     }
-    this.paste.summary.textContent = t('template_paste');
-    this.paste.area.setAttribute('aria-label', name + ' ' + t('template_text'));
-    this.paste.area.placeholder = t('template_text_hint');
+    for (const [key, node] of Object.entries(this.buttons)) { node.textContent = t('head_' + key); node.setAttribute('aria-label', name + ' ' + t('head_' + key)); }
+    for (const key of ['revisions', 'options']) if (!this.buttons[key].hasAttribute('aria-expanded')) this.buttons[key].setAttribute('aria-expanded', false);
+    this.options.label.textContent = t('template_name'); this.options.name.setAttribute('aria-label', name + ' ' + t('template_name')); this.options.name.placeholder = t('template_name_hint');
+    this.revisions.draw(); this.editor.localize();
   }
 
+  // ---- what is chosen -------------------------------------------------------------------------------------------
   read() {
-    const choice = this.template.select.value, [tokenizer, template] = [this.tokenizer, this.template].map((field) => {
-      field.last = field.select.value === CUSTOM ? field.custom.value.trim() || field.last : field.select.value === PASTED ? OWN : field.select.value;
+    const edit = this.edited(), [tokenizer, template] = [this.tokenizer, this.template].map((field) => {
+      field.last = field.select.value === CUSTOM ? field.custom.value.trim() || field.last : field.select.value.startsWith('\u0000') ? OWN : field.select.value;
       return field.last;
     });
-    return {
-      tokenizer, template,
-      template_text: choice === PASTED ? this.paste.area.value : null,
-    };
+    if (edit) return { tokenizer, template: edit.origin ? edit.origin.ref : OWN, template_name: edit.origin ? edit.origin.name : '', template_text: edit.text };
+    return { tokenizer, template, template_name: this.takesName() ? this.options.name.value.trim() : '', template_text: null };
   }
-
-  // Show what the choices need: a line for a reference, the box for pasted text.
-  chosen() {
+  takesName() { return [OWN, CUSTOM].includes(this.template.select.value); }
+  // The edit that is in force: a draft, or one that was kept; null for a template as it is.
+  edited() {
+    const { value } = this.template.select;
+    return value === PASTED ? this.draft || { text: '', origin: null } : value.startsWith(SAVED) ? this.bench.saved.of(value.slice(SAVED.length)) : null;
+  }
+  values() { return Object.fromEntries(Array.from(this.node.querySelectorAll('[data-in]'), (node) => [node.dataset.in, node.value])); }
+  put(values) {
+    for (const node of this.node.querySelectorAll('[data-in]')) {
+      const value = values[node.dataset.in];
+      if (typeof value !== 'string' || (node.tagName === 'SELECT' && !Array.from(node.options).some((option) => option.value === value))) continue;
+      node.value = value;
+    }
+    this.chosen(true);
+  }
+  // Show what the choices need; `restored`: the fields were just put back, so the edit is read from what was kept.
+  chosen(restored = this.kept.some((node, k) => node.value !== this.keptNow[k])) {
+    if (restored) this.bringBack();
     for (const { select, custom, hint } of [this.tokenizer, this.template]) custom.hidden = hint.hidden = select.value !== CUSTOM;
-    if (this.template.select.value === PASTED) this.paste.box.open = true;
+    this.keepEdit();
+    this.drawEditor();
+    if (!this.revisions.node.hidden) this.revisions.draw();
+  }
+  keepEdit() {
+    const edit = this.edited(), { title, digest, origin } = edit || {}, about = edit ? { origin, title, digest } : {};
+    if (this.draft && edit !== this.draft && this.draft.text) about.draft = this.draft;
+    this.keptNow = [edit ? edit.text : '', Object.values(about).some((value) => value !== undefined && value !== null) ? JSON.stringify(about) : ''];
+    this.kept.forEach((node, k) => { node.value = this.keptNow[k]; });
+  }
+  // An edit that was kept is told by its text and title: another tab's keys mean nothing here.
+  bringBack() {
+    const [text, about] = this.kept.map(({ value }) => value), { select } = this.template, sound = (origin) => origin && ['ref', 'name', 'label', 'digest'].every((key) => typeof origin[key] === 'string');
+    let kept = {};
+    try { kept = JSON.parse(about) || {}; } catch (error) { /* none, or another version's */ }
+    const origin = sound(kept.origin) ? kept.origin : null, { draft } = kept;
+    this.draft = draft && typeof draft.text === 'string' ? { text: draft.text, origin: sound(draft.origin) ? draft.origin : null } : null;
+    if (typeof kept.title === 'string') select.value = SAVED + this.bench.saved.add(kept.title, text, typeof kept.digest === 'string' ? kept.digest : '', origin).key;
+    else if (select.value === PASTED) this.draft = { text, origin };
+  }
+  pickTokenizer(ref) { this.pick(this.tokenizer, ref); this.chosen(); }
+  pickTemplate(ref, name) {
+    const own = ref === this.read().tokenizer + OWN_TEMPLATE;
+    this.pick(this.template, own ? OWN : ref);
+    this.options.name.value = name && name !== 'default' ? name : '';
+    this.chosen();
+  }
+  pick({ select, custom }, ref) {
+    if (Array.from(select.options).some((option) => option.value === ref)) { select.value = ref; return; }
+    select.value = CUSTOM; custom.value = ref;
+  }
+  isTemplate(ref, name) {
+    const now = this.read();
+    if (now.template_text !== null) return false;
+    const source = this.source(), refs = [now.template || now.tokenizer + OWN_TEMPLATE, source && source.origin && source.origin.ref];
+    return refs.includes(ref) && (now.template_name || 'default') === (name || 'default');
   }
   // Whether a reference is still to be typed; until then the pane stays with its last one.
   wanting() { return [this.tokenizer, this.template].some(({ select, custom }) => select.value === CUSTOM && !custom.value.trim()); }
   // Say that what is shown is not of the present input; "" when it is.
   showAge(text) { this.age.textContent = text; }
   named(pane) {
-    const template = pane.template_text !== null ? t('template_pasted') : pane.template || t('template_own');
+    const template = pane.template_text !== null ? (pane.template ? pane.template + ' (' + t('edited') + ')' : t('template_pasted')) : (pane.template || t('template_own')) + (pane.template_name ? ' (' + pane.template_name + ')' : '');
     return show(pane.tokenizer + ' + ' + template).replaceAll('\u00b7', ' ');
+  }
+
+  // ---- editing the template -------------------------------------------------------------------------------------
+  // Open the editor of this pane.
+  edit() {
+    templateEditing(this.bench, true);
+    this.editor.area.focus();
+    this.editor.node.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
+  // The template as it is, when it is known: {text, origin}; else null, and it is asked for if the answer will not bring it.
+  source() {
+    const { bench, q } = this, of = bench.shownOf[q], now = this.read(), info = of && of.template_text === null && of.tokenizer === now.tokenizer && of.template === now.template && (of.template_name || '') === now.template_name ? bench.state.own.panes[q].template : undefined;
+    if (info === null) return { text: '', origin: null };
+    if (info) return { text: info.text, origin: this.remember(info) };
+    const key = this.sourceKey(now), known = bench.templateTexts.get(key);
+    if (known) return known.error ? { text: this.editor.area.value, origin: null } : { text: known.text, origin: known.origin };
+    if (bench.failed[q] && !this.wanting()) this.askSource(key, now.template || now.tokenizer + OWN_TEMPLATE, now.template_name);
+    return null;
+  }
+  sourceKey({ tokenizer, template, template_name }) { return JSON.stringify([template || tokenizer + OWN_TEMPLATE, template_name || '']); }
+  remember(info) {
+    const origin = { ref: pinnedRef(info), name: info.name === 'default' ? '' : info.name, label: templateLabel(info), digest: info.digest };
+    this.bench.templateTexts.set(JSON.stringify([origin.ref, origin.name]), { text: info.text, origin });
+    return origin;
+  }
+  async askSource(key, template, name) {
+    if (this.bench.templateTexts.has(key) || this.asking === key) return;
+    this.asking = key;
+    const text = await this.bench.server.template_source({ session: this.bench.session, template, name });
+    this.asking = null;
+    const found = typeof text === 'string' ? JSON.parse(text) : { error: t('lost') };
+    this.bench.templateTexts.set(key, found.error ? found : { text: found.text, origin: this.remember(found) });
+    this.drawEditor();
+  }
+  // Text of the template that an edit began with, or {error}.
+  async originText() {
+    const { edit, origin } = this.base(), key = origin && JSON.stringify([origin.ref, origin.name]);
+    if (!origin) return edit ? '' : this.source().text;
+    if (!this.bench.templateTexts.has(key)) await this.askSource(key, origin.ref, origin.name);
+    const found = this.bench.templateTexts.get(key);
+    return found ? found.text ?? found : { error: t('lost') };
+  }
+  base() {
+    const edit = this.edited(), source = edit ? null : this.source();
+    return { edit, source, origin: edit ? edit.origin : source && source.origin };
+  }
+  templateTyped(text) {
+    const { edit, origin } = this.base(), known = origin && this.bench.templateTexts.get(JSON.stringify([origin.ref, origin.name]));
+    const saved = this.bench.saved.list.find((other) => other.text === text && (other.origin && other.origin.ref) === (origin && origin.ref));
+    if (this.draft && edit !== this.draft && this.draft.text) this.setAside(origin);
+    if (known && typeof known.text === 'string' && plainBreaks(known.text) === text) { this.draft = null; this.pickTemplate(origin.ref, origin.name); }
+    else if (saved) { this.template.select.value = SAVED + saved.key; this.chosen(false); }
+    else { this.draft = { text, origin }; this.template.select.value = PASTED; this.chosen(false); }
+    this.onInput();
+  }
+  // Keep a draft of another template that would give way to this one.
+  setAside(origin) {
+    const { text, origin: before } = this.draft;
+    if ((before && before.ref) !== (origin && origin.ref) && !this.bench.saved.list.some((saved) => saved.text === text)) this.bench.saved.add(this.nextName(before), text, '', before);
+  }
+  templateNow() {
+    const { edit, source, origin } = this.base(), shown = this.bench.state.own.panes[this.q].template, text = edit ? edit.text : source ? source.text : '';
+    const saved = edit && edit.title !== undefined, title = saved ? edit.title : edit ? (origin ? '' : t('pasted')) : origin ? origin.label : t('no_template_short');
+    const digest = saved && edit.digest ? edit.digest : shown && shown.text === text ? shown.digest : origin && !edit ? origin.digest : '';
+    return { title, digest, text, origin: origin ? origin.label : null, edited: Boolean(edit), draft: Boolean(edit) && !saved, saved };
+  }
+  nextName(origin = this.base().origin) {
+    const stem = origin ? origin.label : t('pasted'), taken = new Set(this.bench.saved.list.map((saved) => saved.title));
+    let n = 1;
+    while (taken.has(stem + ' ' + t('edited') + ' ' + n)) n++;
+    return stem + ' ' + t('edited') + ' ' + n;
+  }
+  saveTemplate(title, text, digest) {
+    const saved = this.bench.saved.add(title, text, digest, this.base().origin);
+    this.draft = null;
+    this.template.select.value = SAVED + saved.key;
+    this.chosen(false); this.onInput();
+  }
+  // The kept revision becomes an unsaved edit again in the panes that show it.
+  forgetSaved() {
+    const edit = this.edited();
+    for (const head of this.bench.heads) if (head.edited() === edit) { head.draft = { text: edit.text, origin: edit.origin }; head.template.select.value = PASTED; }
+    this.bench.saved.remove(edit.key);
+    for (const head of this.bench.heads) head.chosen(false);
+    this.onInput();
+  }
+  listSaved() {
+    const { select } = this.template, before = select.value;
+    for (const option of Array.from(select.options)) if (option.value.startsWith(SAVED)) option.remove();
+    const last = Array.from(select.options).find((option) => option.value === PASTED);
+    for (const saved of this.bench.saved.list) { const option = el('option', '', show(saved.title).replaceAll('\u00b7', ' ') + (saved.digest ? ' \u00b7 ' + saved.digest.slice(0, 8) : '')); option.value = SAVED + saved.key; last.before(option); }
+    select.value = before;
+    if (select.selectedIndex < 0) select.value = PASTED;
+  }
+  drawEditor() {
+    if (!this.editor.node.isConnected) return;
+    const edit = this.edited(), source = edit || this.source(), pane = this.bench.state.own.panes[this.q];
+    this.editor.show({ text: source ? source.text : null, waiting: !source, lines: templateMarks(pane), error: this.templateError() });
+  }
+  templateError() {
+    const errors = this.bench.answer ? this.bench.answer.errors.filter((error) => error.pane === this.q && error.place === 'template') : [];
+    return errors.length ? { text: errors.map((error) => error.text).join('\n'), line: errors[0].at ? errors[0].at[0] : 0 } : null;
   }
 
   // Any of tokens, special, added, from content; `pane` may be a stale one.
@@ -111,3 +307,7 @@ class Head {
     return box;
   }
 }
+
+// A reference that gives the same template again: a repository at its commit.
+const pinnedRef = ({ ref, id, revision }) => (!ref.endsWith(OWN_TEMPLATE) && id.startsWith('hf:') && revision && !id.includes('@') ? id + '@' + revision : ref);
+const templateLabel = ({ id, revision, name }) => id + (revision && !id.includes('@') ? '@' + (/^[0-9a-f]{40}$/.test(revision) ? revision.slice(0, 12) : revision) : '') + (name && name !== 'default' ? ' (' + name + ')' : '');

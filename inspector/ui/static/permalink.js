@@ -86,7 +86,7 @@ class Permalink {
     const { tokenizers, templates } = this.config.presets, lists = { tokenizer: tokenizers.map(({ id }) => id), template: [OWN, PASTED, ...templates.map(({ ref }) => ref)] };
     for (const [name, value] of Object.entries(inputs)) {
       const [, kind, q] = /^(tokenizer|template)(\d+)$/.exec(name) || [];
-      if (kind && value !== CUSTOM && !lists[kind].includes(value)) Object.assign(inputs, { [kind + '_ref' + q]: value, [name]: CUSTOM });
+      if (kind && typeof value === 'string' && !value.startsWith('\u0000') && !lists[kind].includes(value)) Object.assign(inputs, { [kind + '_ref' + q]: value, [name]: CUSTOM });
     }
     return inputs;
   }
@@ -120,7 +120,10 @@ class Permalink {
     addEventListener('popstate', (event) => this.arrivedAt(event.state));
     addEventListener('pagehide', () => this.remember());
     this.begun = true;
-    if (!(await this.arrivedAt(history.state))) this.changed();
+    // What was typed in the last moment before a reload is in the tab's storage, and not yet in the history's entry.
+    const entry = history.state, [how] = performance.getEntriesByType('navigation');
+    if (entry && entry.inspector && this.restored && how && how.type === 'reload') entry.inspector.inputs = this.restored;
+    if (!(await this.arrivedAt(entry))) this.changed();
   }
   // The first entry of a visit, one that was gone back to, or a link that was typed into this tab.
   async arrivedAt(entry) {
