@@ -145,12 +145,12 @@ def placeholders(inspection: Inspection) -> Placeholders:
         return Placeholders(0, 0, 0, ())
     parts = [part for m in request.messages if isinstance(m.get("content"), list) for part in m["content"]]
     media = sum(1 for part in parts if isinstance(part, dict) and part.get("type") in _MEDIA)
-    tokens = [token for token in control_tokens(encoding) if _is_placeholder(token.piece)]
+    tokens = [token for token in control_tokens(encoding) if is_placeholder(token.piece)]
     typed = [token for token in tokens if token.verdict != "control"]
     return Placeholders(media, len(tokens) - len(typed), len(typed), tuple(token.path or "" for token in typed))
 
 
-def _is_placeholder(piece: str) -> bool:
+def is_placeholder(piece: str) -> bool:
     """True for `<|image_pad|>`, `<image>`; not for the marks around one (`<|vision_start|>`, `<end_of_image>`)."""
     return bool(_MEDIA_LITERAL.search(piece)) and not re.search(r"start|end|begin", piece, re.IGNORECASE)
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from inspector.lint import RULES, Evidence, Report, lint
 from inspector.lint.evidence import read_sent
 from inspector.pipeline import Inspection, inspect
+from inspector.vocabularies import PATTERNS
 from tests.test_control import ANSWERED, ASK, CHATML, CHATML_BOS, EVIL, trained
 
 DATA = Path(__file__).parent / "data"
@@ -44,7 +46,9 @@ class Case:
 def case(
     messages: Any, template: str | None = CHATML, *, evidence: dict[str, Any] | None = None, **options: Any
 ) -> Case:
-    if template is not None and "template" not in options:
+    if template in ("raw", "llama-3.1-8b-instruct"):
+        options["template"] = template
+    elif template is not None:
         options["template_text"] = template
     options.setdefault("tokenizer", PLAIN())
     return Case(messages, options, evidence or {})
@@ -70,6 +74,175 @@ BOS = ("<s>", *MARKS)
 NAMED_BOS = (("bos_token", "<s>"), ("eos_token", "<|im_end|>"))
 SYSTEM = {"role": "system", "content": "Be brief."}
 USERS_ONLY = fault("ROLE-01")["template"]
+
+STRICT = (
+    "{% for m in messages %}{% if m.role in ['system', 'user', 'assistant'] %}<{{ m.role }}>{{ m.content }}"
+    "{% else %}{{ raise_exception('Unexpected message role.') }}{% endif %}{% endfor %}"
+)
+MARKUP = (
+    "{% set a = args | tojson %}{% set name = 'tide' %}"
+    "{{ '{\"name\": \"' + name + '\", \"arguments\": ' + a + '}' }}{{ messages[0].content }}"
+)
+NINE = (
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id | length != 9 %}"
+    "{{ raise_exception('Tool call IDs should be alphanumeric strings with length 9!') }}{% endif %}"
+    "{{ c.function.name }}{% endfor %}{{ m.content }}{% endfor %}"
+)
+REASONING = "{% for m in messages %}{{ m.reasoning_content or '' }}|{{ m.content }}{% endfor %}"
+THINKING = "{{ messages[0].content }}" + fault("HIST-06")["template"]
+IMAGES = "{% for m in messages %}{% for p in m.content %}{{ '<|image_pad|>' if p.type == 'image' else p.text }}{% endfor %}{% endfor %}"
+PADS = IMAGES.replace("'<|image_pad|>'", "'<|image_pad|>' * 64")
+GENERATION = (
+    "{% for m in messages %}{% if m.role == 'assistant' %}[assistant]{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}"
+    "{% else %}[{{ m.role }}]{{ m.content }}<|im_end|>{% endif %}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+CAPTURED = (
+    "{% for m in messages %}{% set text %}[{{ m.role }}]{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+    "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endset %}{{ text }}{% endfor %}"
+)
+LLAMA3_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "llama3")
+TEKKEN_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "tekken")
+
+
+def code(prompt: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": prompt}, {"role": "assistant", "content": "memory.feedback()"}]
+
+
+def with_tools(tools: Any) -> dict[str, Any]:
+    return {"messages": ASK, "tools": tools}
+
+
+def joined() -> dict[str, Any]:
+    return {"messages": ASK, "chat_template_kwargs": {"args": {"p": 1}}}
+
+
+def wrapped(tool: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function", "function": tool}
+
+
+def call(call_id: str, arguments: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "tide", "arguments": arguments}}
+
+
+def result(call_id: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "name": "tide", "content": "3.2"}
+
+
+def with_call(arguments: Any, content: Any = "") -> list[dict[str, Any]]:
+    return [
+        *ASK,
+        {"role": "assistant", "content": content, "tool_calls": [call("abcdefghi", arguments)]},
+        result("abcdefghi"),
+    ]
+
+
+def two_calls() -> list[dict[str, Any]]:
+    calls = [call("abcdefghi", {"port": "Brest"}), call("abcdefghj", {"port": "Dover"})]
+    return [*ASK, {"role": "assistant", "content": "", "tool_calls": calls}, result("abcdefghi"), result("abcdefghj")]
+
+
+def looped() -> list[dict[str, Any]]:
+    """A tool loop with reasoning, and the next user turn."""
+    turn = {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": "look it up",
+        "tool_calls": [call("abcdefghi", {})],
+    }
+    return [*ASK, turn, result("abcdefghi"), {"role": "assistant", "content": "3.2"}, {"role": "user", "content": "ok"}]
+
+
+def spaced() -> list[dict[str, Any]]:
+    return [{"role": "user", "content": "port<s>tide"}]
+
+
+def cut_mask(inspection: Inspection, *, lost: bool) -> dict[str, Any]:
+    ids, mask = inspection.encoding.input_ids.tolist()[:-6], inspection.encoding.assistant_mask.tolist()[:-6]
+    return {"input_ids": ids, "assistant_mask": [0] * len(mask) if lost else mask}
+
+
+def saved(tokenizer: Tokenizer, named: dict[str, str] | None = None, name: str = "made") -> str:
+    folder = Path(tempfile.mkdtemp(), name)
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(named or {}))
+    return f"folder:{folder}"
+
+
+def plain_library() -> Tokenizer:
+    return Tokenizer.from_file(str(Path(PLAIN().removeprefix("folder:"), "tokenizer.json")))
+
+
+@functools.cache
+def size() -> int:
+    return plain_library().get_vocab_size()
+
+
+@functools.cache
+def extended() -> str:
+    tokenizer = plain_library()
+    tokenizer.add_tokens(["<new>"])
+    return saved(tokenizer, {"eos_token": "<|im_end|>"})
+
+
+@functools.cache
+def normalizing(form: str) -> str:
+    tokenizer = plain_library()
+    tokenizer.normalizer = getattr(normalizers, form)()
+    return saved(tokenizer, {"eos_token": "<|im_end|>"})
+
+
+@functools.cache
+def merging(left: str, right: str) -> str:
+    """Bytes, and one merge."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: at for at, piece in enumerate([*alphabet, left + right])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [(left, right)]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return saved(tokenizer)
+
+
+@functools.cache
+def with_template(template: str) -> str:
+    return saved(plain_library(), {"eos_token": "<|im_end|>", "chat_template": template})
+
+
+def ids_of(inspection: Inspection, *texts: str) -> list[int]:
+    return [int(item) for text in texts for item in inspection.tokenizer.encode(text).input_ids]
+
+
+@functools.cache
+def metaspace(scheme: str) -> str:
+    pieces = ["<unk>", "<s>", "▁", *"portideWhn?as .Ai"]
+    tokenizer = Tokenizer(
+        models.BPE({piece: at for at, piece in enumerate(dict.fromkeys(pieces))}, [], unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    tokenizer.add_special_tokens(["<unk>", AddedToken("<s>", special=True)])
+    return saved(tokenizer, {"bos_token": "<s>", "unk_token": "<unk>"})
+
+
+@functools.cache
+def converted(ignore_merges: bool) -> str:
+    """Llama 3's switch: whole words of the vocabulary are taken without merges; conversions lose it."""
+    base = json.loads(plain_library().to_str())
+    base["model"]["vocab"]["ĠViá»ĩt"] = len(base["model"]["vocab"])
+    base["model"]["ignore_merges"] = ignore_merges
+    return saved(Tokenizer.from_str(json.dumps(base)))
+
+
+@functools.cache
+def mistral(pattern: str) -> str:
+    tokenizer = plain_library()
+    split = pre_tokenizers.Split(Regex(pattern), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    tokenizer.add_special_tokens(["[INST]", "[/INST]"])
+    return saved(tokenizer, {"eos_token": "<|im_end|>"})
+
 
 # fault id -> rule id, the fault, its corrected twin. What cannot be said in JSON is made when the test runs.
 TABLE: dict[str, tuple[str, Callable[[], Case], Callable[[], Case]]] = {
@@ -132,12 +305,388 @@ TABLE: dict[str, tuple[str, Callable[[], Case], Callable[[], Case]]] = {
         lambda: case(fault("INJ-07")["messages"]),
         lambda: case([*fault("INJ-07")["messages"][:2], {**fault("INJ-07")["messages"][2], "content": "ok"}]),
     ),
+    "SPEC-01": (
+        "special-name-missing",
+        lambda: case(ASK, "{{ additional_special_tokens[0] }}{{ messages[0].content }}"),
+        lambda: case(ASK, "{{ eos_token }}{{ messages[0].content }}"),
+    ),
+    "GEN-03": (
+        "generation-prompt-opens-thinking",
+        lambda: case(ASK, fault("GEN-03")["template"]),
+        lambda: case(ASK, fault("GEN-03")["template"].replace("<think>\n", "<think>\n\n</think>\n")),
+    ),
+    "GEN-04": (
+        "prompt-not-prefix",
+        lambda: case(ANSWERED, fault("GEN-04")["template"]),
+        lambda: case(ANSWERED, fault("GEN-04")["template"].replace("<think>\n\n</think>\n\n", "")),
+    ),
+    "GEN-05": (
+        "prefill-changed",
+        lambda: case(fault("GEN-05")["messages"], fault("GEN-05")["template"], continue_final_message=True),
+        lambda: case(fault("GEN-05")["messages"], fault("GEN-05")["template"].replace(" | trim", ""), continue_final_message=True),
+    ),
+    "GEN-06": (
+        "continue-header-differs",
+        lambda: case(fault("GEN-06")["messages"], fault("GEN-06")["template"], continue_final_message=True),
+        lambda: case(fault("GEN-06")["messages"], fault("GEN-06")["template"].replace("<chan>", ""), continue_final_message=True),
+    ),
+    "GEN-07": (
+        "end-mark-unstable",
+        lambda: case(fault("GEN-07")["messages"], fault("GEN-07")["template"]),
+        lambda: case(fault("GEN-07")["messages"], fault("GEN-07")["template"].replace("{% else %}{{ eos_token }}", "")),
+    ),
+    "GEN-09": (
+        "boundary-token",
+        lambda: case(code("def f(memory): return self."), "raw", tokenizer=merging(".", "m")),
+        lambda: case(code("def f(memory): return self.\n"), "raw", tokenizer=merging(".", "m")),
+    ),
+    "GEN-10": (
+        "prompt-ends-in-space",
+        lambda: case([{"role": "user", "content": "to be or "}], "raw"),
+        lambda: case([{"role": "user", "content": "to be or"}], "raw"),
+    ),
+    "ROLE-04": (
+        "role-refused",
+        lambda: case(fault("ROLE-04")["messages"], STRICT),
+        lambda: case([SYSTEM, *ASK], STRICT),
+    ),
+    "ROLE-06": (
+        "roles-must-alternate",
+        lambda: case(fault("ROLE-06")["messages"], fault("ROLE-06")["template"]),
+        lambda: case(fault("ROLE-06")["messages"][:2], fault("ROLE-06")["template"]),
+    ),
+    "ROLE-07": (
+        "default-system-prompt",
+        lambda: case(ASK, fault("ROLE-07")["template"]),
+        lambda: case([SYSTEM, *ASK], fault("ROLE-07")["template"]),
+    ),
+    "TOOL-01": (
+        "tojson-escapes",
+        lambda: case(with_tools(fault("TOOL-01")["tools"]), "{{ tools | tojson }}"),
+        lambda: case(with_tools([{"name": "tide", "description": "height"}]), "{{ tools | tojson }}"),
+    ),
+    "TOOL-03": (
+        "markup-concatenation",
+        lambda: case(joined(), MARKUP),
+        lambda: case(joined(), MARKUP.replace("'{\"name\": \"' + name + '\", \"arguments\": ' + a + '}'", "name")),
+    ),
+    "TOOL-04": (
+        "null-in-schema",
+        lambda: case(with_tools(fault("TOOL-04")["tools"]), "{{ tools | tojson }}"),
+        lambda: case(with_tools([{"name": "a", "parameters": {"properties": {"x": {"type": "string", "default": None}}}}]), "{{ tools | tojson }}"),
+    ),
+    "TOOL-05": (
+        "empty-tools",
+        lambda: case(with_tools([]), fault("TOOL-05")["template"]),
+        lambda: case(with_tools([]), fault("TOOL-05")["template"].replace("tools is not none", "tools")),
+    ),
+    "TOOL-07": (
+        "bare-function",
+        lambda: case(with_tools(fault("TOOL-07")["tools"]), fault("TOOL-07")["template"]),
+        lambda: case(with_tools([wrapped(tool) for tool in fault("TOOL-07")["tools"]]), fault("TOOL-07")["template"]),
+    ),
+    "TOOL-08": (
+        "tojson-style",
+        lambda: case(with_tools([{"a": "one"}]), fault("TOOL-08")["template"]),
+        lambda: case(with_tools([{"a": "one"}]), "{{ tools | tojson }}"),
+    ),
+    "CALL-01": (
+        "arguments-quoted-twice",
+        lambda: case(fault("CALL-01")["messages"], fault("CALL-01")["template"]),
+        lambda: case(with_call({"port": "Brest"}), fault("CALL-01")["template"]),
+    ),
+    "CALL-04": (
+        "arguments-want-string",
+        lambda: case(fault("CALL-04")["messages"], fault("CALL-04")["template"]),
+        lambda: case(with_call('{"port": "Brest"}'), fault("CALL-04")["template"]),
+    ),
+    "CALL-06": (
+        "null-content",
+        lambda: case(with_call({}, content=None), fault("CALL-06")["template"]),
+        lambda: case(with_call({}, content=""), fault("CALL-06")["template"]),
+    ),
+    "CALL-07": (
+        "python-literals",
+        lambda: case(fault("CALL-07")["messages"], fault("CALL-07")["template"]),
+        lambda: case(fault("CALL-07")["messages"], fault("CALL-07")["template"].replace("{{ v }}", "{{ v | tojson }}")),
+    ),
+    "CALL-08": (
+        "integral-float",
+        lambda: case(fault("CALL-08")["messages"], fault("CALL-08")["template"]),
+        lambda: case(fault("CALL-08")["messages"][1:], fault("CALL-08")["template"]),
+    ),
+    "CALL-09": (
+        "tool-call-id-form",
+        lambda: case(fault("CALL-09")["messages"], NINE),
+        lambda: case(fault("ROLE-08")["messages"], NINE),
+    ),
+    "CALL-10": (
+        "orphan-tool-result",
+        lambda: case([message for at, message in enumerate(fault("CALL-10")["messages"]) if at not in (1, 2)]),
+        lambda: case(fault("CALL-10")["messages"]),
+    ),
+    "CALL-12": (
+        "empty-tool-calls",
+        lambda: case(fault("CALL-12")["messages"], "llama-3.1-8b-instruct"),
+        lambda: case([{k: v for k, v in m.items() if k != "tool_calls"} for m in fault("CALL-12")["messages"]], "llama-3.1-8b-instruct"),
+    ),
+    "CALL-13": (
+        "parallel-calls",
+        lambda: case(two_calls(), "llama-3.1-8b-instruct"),
+        lambda: case(with_call({"port": "Brest"}), "llama-3.1-8b-instruct"),
+    ),
+    "CALL-14": (
+        "empty-or-null-content",
+        lambda: case(with_call({}, content=""), fault("CALL-14")["template"]),
+        lambda: case(with_call({}, content=""), "{% for m in messages %}{% if m.content %}{{ m.content }}\n{% endif %}<call/>{% endfor %}"),
+    ),
+    "CALL-15": (
+        "tool-calls-dropped",
+        lambda: case(fault("CALL-15")["messages"], fault("CALL-15")["template"]),
+        lambda: case(fault("CALL-15")["messages"], CHATML.replace("<|im_end|>", "{{ m.tool_calls | tojson if m.tool_calls else '' }}<|im_end|>")),
+    ),
+    "CALL-16": (
+        "arguments-spacing",
+        lambda: case(fault("CALL-16")["messages"], fault("CALL-16")["template"]),
+        lambda: case(fault("CALL-16")["messages"][1:], fault("CALL-16")["template"]),
+    ),
+    "HIST-01": (
+        "reasoning-stripped",
+        lambda: case(fault("HIST-01")["messages"], fault("HIST-01")["template"]),
+        lambda: case(fault("HIST-01")["messages"], fault("HIST-01")["template"].replace(" and loop.index0 > ns.q", "")),
+    ),
+    "HIST-04": (
+        "reasoning-alias",
+        lambda: case([*ASK, *fault("HIST-04")["messages"]], REASONING),
+        lambda: case([*ASK, {"role": "assistant", "content": "x", "reasoning_content": "WHY"}], REASONING),
+    ),
+    "HIST-05": (
+        "argument-unread",
+        lambda: case({"messages": ASK, "chat_template_kwargs": {"enable_thinking": False}}),
+        lambda: case({"messages": ASK, "chat_template_kwargs": {"enable_thinking": False}}, THINKING),
+    ),
+    "HIST-06": (
+        "argument-as-string",
+        lambda: case({"messages": ASK, "chat_template_kwargs": {"enable_thinking": "false"}}, THINKING),
+        lambda: case({"messages": ASK, "chat_template_kwargs": {"enable_thinking": False}}, THINKING),
+    ),
+    "HIST-07": (
+        "history-rewritten",
+        lambda: case(looped(), fault("HIST-01")["template"]),
+        lambda: case(looped(), fault("HIST-01")["template"].replace(" and loop.index0 > ns.q", "")),
+    ),
+    "INJ-03": (
+        "special-text-refused",
+        lambda: case([{"role": "user", "content": fault("INJ-03")["text"]}], None, tokenizer="cl100k"),
+        lambda: case([{"role": "user", "content": "see the end of text here"}], None, tokenizer="cl100k"),
+    ),
+    "INJ-05": (
+        "placeholder-typed",
+        lambda: case(fault("INJ-05")["messages"], IMAGES, tokenizer=made(("<|image_pad|>", *MARKS))),
+        lambda: case([{"role": "user", "content": [{"type": "text", "text": "what?"}, {"type": "image"}]}], IMAGES, tokenizer=made(("<|image_pad|>", *MARKS))),
+    ),
+    "ENG-03": (
+        "python-spelling",
+        lambda: case(ASK, fault("ENG-03")["template"]),
+        lambda: case(ASK, "{{ true | tojson }}|{{ ['a'] | tojson }}"),
+    ),
+    "ENG-04": (
+        "undefined-printed",
+        lambda: case(ASK, fault("ENG-04")["template"]),
+        lambda: case(ASK, fault("ENG-04")["template"].replace("contents", "content")),
+    ),
+    "ENG-05": (
+        "engine-extension",
+        lambda: case(ASK, fault("ENG-05")["template"]),
+        lambda: case(ASK, "{{ messages[0].content }}"),
+    ),
+    "ENG-06": (
+        "namespace-underscore",
+        lambda: case(ASK, fault("ENG-06")["template"]),
+        lambda: case(ASK, "{% set ns = namespace(x=1) %}{{ ns.x }}"),
+    ),
+    "ENG-08": (
+        "template-final-newline",
+        lambda: case(ASK, "{{ messages[0].content }}<assistant>\n"),
+        lambda: case(ASK, "{{ messages[0].content }}<assistant>"),
+    ),
+    "ENG-09": (
+        "null-printed",
+        lambda: case(ASK, fault("ENG-09")["template"]),
+        lambda: case(ASK, "{{ '' | trim }}"),
+    ),
+    "ENG-11": (
+        "generation-prompt-default",
+        lambda: case(ASK, fault("ENG-11")["template"]),
+        lambda: case(ASK, "{% if add_generation_prompt is defined and add_generation_prompt %}<a>{% endif %}"),
+    ),
+    "TID-03": (
+        "clock-in-prompt",
+        lambda: case(ASK, fault("TID-03")["template"]),
+        lambda: case({"messages": ASK, "chat_template_kwargs": {"date": "10 Jul 2025"}}, "Today: {{ date }}"),
+    ),
+    "TID-04": (
+        "stale-date",
+        lambda: case(ASK, "llama-3.1-8b-instruct"),
+        lambda: case({"messages": ASK, "chat_template_kwargs": {"date_string": "01 Jan 2026"}}, "llama-3.1-8b-instruct"),
+    ),
+    "TID-05": (
+        "not-own-template",
+        lambda: case(fault("TID-05")["messages"], tokenizer=with_template("[{{ messages[0].content }}]")),
+        lambda: case(fault("TID-05")["messages"], tokenizer=with_template(CHATML)),
+    ),
+    "TID-06": (
+        "sent-text-differs",
+        lambda: case(fault("TID-06")["messages"], evidence={"sent": lambda i: {"text": i.rendered.text.replace("Be brief.", "Be brief. ")}}),
+        lambda: case(fault("TID-06")["messages"], evidence={"sent": lambda i: {"text": i.rendered.text}}),
+    ),
+    "TID-08": (
+        "tokenizer-differs-from-base",
+        lambda: case(ASK, evidence={"base": made(("<|endoftext|>", *MARKS), "", (("eos_token", "<|endoftext|>"),))}),
+        lambda: case(ASK, evidence={"base": PLAIN()}),
+    ),
+    "TID-09": (
+        "ids-differ-from-base",
+        lambda: case(fault("TID-09")["messages"], None, tokenizer="mistral-v1", evidence={"base": "mistral-v2"}),
+        lambda: case(fault("TID-09")["messages"], None, tokenizer="mistral-v2", evidence={"base": "mistral-v2"}),
+    ),
+    "UNI-01": (
+        "split-character",
+        lambda: case([{"role": "user", "content": "\U0001f336"}]),
+        lambda: case(ASK),
+    ),
+    "UNI-04": (
+        "text-normalized",
+        lambda: case([{"role": "user", "content": "cafe\u0301"}], tokenizer=normalizing("NFC")),
+        lambda: case([{"role": "user", "content": "caf\u00e9"}], tokenizer=normalizing("NFC")),
+    ),
+    "UNI-05": (
+        "compatibility-folded",
+        lambda: case([{"role": "user", "content": fault("UNI-05")["text"]}], tokenizer=normalizing("NFKC")),
+        lambda: case([{"role": "user", "content": fault("UNI-05")["text"]}]),
+    ),
+    "UNI-06": (
+        "lone-surrogate",
+        lambda: case(fault("UNI-06")["messages_json"]),
+        lambda: case('[{"role": "user", "content": "x \\ud83d\\ude00"}]'),
+    ),
+    "UNI-09": (
+        "lone-surrogate",
+        lambda: case(with_call(fault("UNI-09")["arguments_json"].replace("\\ude00", ""))),
+        lambda: case(with_call(fault("UNI-09")["arguments_json"])),
+    ),
+    "MAP-01": (
+        "split-character",
+        lambda: case([{"role": "user", "content": fault("MAP-01")["text"]}]),
+        lambda: case([{"role": "user", "content": "i -> j"}]),
+    ),
+    "MAP-04": (
+        "clean-up-spaces",
+        lambda: case([{"role": "user", "content": fault("MAP-04")["text"]}], evidence={"tokenizer_config": {"clean_up_tokenization_spaces": True}}),
+        lambda: case([{"role": "user", "content": fault("MAP-04")["text"]}], evidence={"tokenizer_config": {"clean_up_tokenization_spaces": False}}),
+    ),
+    "MAP-05": (
+        "space-inserted",
+        lambda: case(spaced(), "{{ messages[0].content }}", tokenizer=metaspace("always")),
+        lambda: case(spaced(), "{{ messages[0].content }}", tokenizer=metaspace("first")),
+    ),
+    "MAP-07": (
+        "ids-differ-from-base",
+        lambda: case([{"role": "user", "content": "Cửa Việt"}], "raw", tokenizer=converted(False), evidence={"base": converted(True)}),
+        lambda: case([{"role": "user", "content": "Cửa Việt"}], "raw", tokenizer=converted(True), evidence={"base": converted(True)}),
+    ),
+    "MAP-08": (
+        "pretokenizer-pattern",
+        lambda: case(ASK, tokenizer=mistral(LLAMA3_PATTERN)),
+        lambda: case(ASK, tokenizer=mistral(TEKKEN_PATTERN)),
+    ),
+    "MAP-09": (
+        "sent-ids-differ",
+        lambda: case([{"role": "user", "content": "a\n\nb"}], "raw", tokenizer=merging("Ċ", "Ċ"), evidence={"sent": lambda i: {"input_ids": ids_of(i, "a", "\n", "\n", "b")}}),
+        lambda: case([{"role": "user", "content": "a\n\nb"}], "raw", tokenizer=merging("Ċ", "Ċ"), evidence={"sent": lambda i: {"input_ids": i.encoding.input_ids.tolist()}}),
+    ),
+    "BATCH-01": (
+        "right-padding",
+        lambda: case(ASK, evidence={"sent": {"attention_mask": [[1, 1, 0, 0], [1, 1, 1, 1]]}}),
+        lambda: case(ASK, evidence={"sent": {"attention_mask": [[0, 0, 1, 1], [1, 1, 1, 1]]}}),
+    ),
+    "BATCH-02": (
+        "position-ids-ignore-mask",
+        lambda: case(ASK, evidence={"sent": {"attention_mask": [[0, 0, 1, 1]], "position_ids": [[0, 1, 2, 3]]}}),
+        lambda: case(ASK, evidence={"sent": {"attention_mask": [[0, 0, 1, 1]], "position_ids": [[0, 0, 0, 1]]}}),
+    ),
+    "TRUNC-01": (
+        "prompt-cut",
+        lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": i.encoding.input_ids.tolist()[:-3]}}),
+        lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": i.encoding.input_ids.tolist()}}),
+    ),
+    "TRUNC-02": (
+        "start-cut",
+        lambda: case([SYSTEM, *ASK], context_window=20, policy="tokens_left"),
+        lambda: case([SYSTEM, *ASK], context_window=2000, policy="tokens_left"),
+    ),
+    "MASK-01": (
+        "no-generation-tag",
+        lambda: case(ANSWERED),
+        lambda: case(ANSWERED, GENERATION),
+    ),
+    "MASK-03": (
+        "generation-mask-shifted",
+        lambda: case(ANSWERED, CAPTURED),
+        lambda: case(ANSWERED, GENERATION),
+    ),
+    "MASK-04": (
+        "sent-mask-differs",
+        lambda: case(ANSWERED, GENERATION, evidence={"sent": lambda i: cut_mask(i, lost=True)}),
+        lambda: case(ANSWERED, GENERATION, evidence={"sent": lambda i: cut_mask(i, lost=False)}),
+    ),
+    "VOCAB-01": (
+        "rows-without-token",
+        lambda: case(ASK, evidence={"config": {"vocab_size": 449}}),
+        lambda: case(ASK, evidence={"config": {"vocab_size": size()}}),
+    ),
+    "VOCAB-02": (
+        "id-beyond-model",
+        lambda: case([{"role": "user", "content": "one <new>"}], tokenizer=extended(), evidence={"config": {"vocab_size": size()}}),
+        lambda: case([{"role": "user", "content": "one <new>"}], tokenizer=extended(), evidence={"config": {"vocab_size": size() + 1}}),
+    ),
+    "VOCAB-03": (
+        "sizes-differ",
+        lambda: case(ASK, tokenizer=extended()),
+        lambda: case(ASK, evidence={"config": {"vocab_size": size()}}),
+    ),
+    "MM-01": (
+        "parts-printed",
+        lambda: case(fault("MM-01")["messages"], fault("MM-01")["template"]),
+        lambda: case(ASK, fault("MM-01")["template"]),
+    ),
+    "MM-03": (
+        "placeholder-unexpanded",
+        lambda: case(fault("MM-03")["messages"], IMAGES, tokenizer=made(("<|image_pad|>", *MARKS))),
+        lambda: case(ASK, tokenizer=made(("<|image_pad|>", *MARKS))),
+    ),
+    "MM-04": (
+        "media-cut",
+        lambda: case([{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "what?"}]}], PADS, tokenizer=made(("<|image_pad|>", *MARKS)), context_window=40, policy="tokens_left"),
+        lambda: case([{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "what?"}]}], PADS, tokenizer=made(("<|image_pad|>", *MARKS)), context_window=400, policy="tokens_left"),
+    ),
+    "API-01": (
+        "sent-length-differs",
+        lambda: case(ASK, evidence={"sent": {"prompt_length": 2}}),
+        lambda: case(ASK, evidence={"sent": lambda i: {"prompt_length": len(i.encoding)}}),
+    ),
     "UNI-07": (
         "line-ends",
         lambda: case([{"role": "user", "content": "a\r\nb"}]),
         lambda: case([{"role": "user", "content": "a\nb"}]),
     ),
 }  # fmt: skip
+
+
+def test_every_handed_fault_has_a_rule() -> None:
+    assert set(TABLE) == set(FAULTS)
+    assert {rule for rule, _wrong, _right in TABLE.values()} <= {rule.id for rule in RULES}
+    assert len(RULES) >= 50
 
 
 @pytest.mark.parametrize("fault_id", sorted(TABLE))

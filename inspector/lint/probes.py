@@ -27,6 +27,7 @@ from inspector.template import Template
 
 if TYPE_CHECKING:
     from inspector.engines.base import TemplateCall
+    from inspector.engines.check import EngineResult
     from inspector.pipeline import Inspection
 
 PROBE_S = 2.0
@@ -140,12 +141,21 @@ class Probes:
 
     # --- the same call, made by another program -------------------------------------------------------------------
 
-    def bare(self, name: str, **how: Any) -> str | None:
+    def bare(self, name: str, *, messages: list[dict[str, Any]] | None = None, **how: Any) -> str | None:
         """Render with engines/bare.py; None where it failed. `how`: see `render_bare`."""
         from inspector.engines.bare import render_bare
 
-        outcome: Any = self._once(name, lambda: self._guarded(lambda: render_bare(self._call(), **how)))
+        def work() -> str:
+            call = self._call()
+            return render_bare(call if messages is None else replace(call, messages=messages), **how)
+
+        outcome: Any = self._once(name, lambda: self._guarded(work))
         return outcome if isinstance(outcome, str) else None
+
+    def why(self, name: str) -> str:
+        """Say why a probe failed; empty if it did not."""
+        known = self._known.get(name)
+        return known.reason if isinstance(known, Outcome) else ""
 
     def undefined_uses(self) -> list[Any]:
         """Values that are not there and are printed as nothing."""
@@ -159,6 +169,28 @@ class Probes:
 
         found: Any = self._once("transformers' assistant mask", lambda: self._guarded(self._spans(generation_spans)))
         return found if isinstance(found, tuple) else None
+
+    def other_engine(self, name: str) -> EngineResult | None:
+        """Render with another engine; None where that engine cannot be used here."""
+        from inspector.engines.check import engine_check
+
+        def work() -> Any:
+            given = self.inspection
+            if given.conversation is None or given.template is None or given.tokenizer is None:
+                return Outcome(why="there is nothing to render")
+            result = engine_check(
+                given.conversation,
+                given.template,
+                special_tokens=given.tokenizer.special_tokens,
+                clock=given.clock.replace(tzinfo=None),
+                add_generation_prompt=given.options.add_generation_prompt,
+                engines=(name,),
+            )[0]
+            absent = result.error is not None and result.error.stage == "options"
+            return Outcome(why=result.error.message) if absent and result.error is not None else result
+
+        found = self._once(f"rendered by {name}", lambda: self._guarded(work))
+        return None if isinstance(found, Outcome) else found
 
     def rows(self) -> tuple[Row, ...]:
         """What was probed so far."""

@@ -6,9 +6,12 @@ Everything is computed when it is first asked for, and once.
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,10 +24,12 @@ from inspector.templatefacts import TemplateFacts, template_facts
 if TYPE_CHECKING:
     from inspector.lint.capabilities import Card
     from inspector.pipeline import Inspection
+    from inspector.render import Rendered
+    from inspector.vocabularies import VocabularySizes
 
 _STEP = re.compile(r"[.\[]")
 _MESSAGE = re.compile(r"messages\[(\d+)\]")
-CONTENT_FIELDS = ("content", "tool_calls")
+MAX_TURNS = 6  # of a long chat, the last ones are probed
 TEMPLATE_KINDS = (int(SegmentKind.TEMPLATE), int(SegmentKind.SPECIAL))
 
 
@@ -129,12 +134,23 @@ class Subject:
         segments = self.rendered.segments
         return [(int(segments.start[row]), int(segments.end[row])) for row in sorted(set(self.rows_of.get(path, ())))]
 
-    def line_at(self, byte: int) -> int | None:
-        """Give the template line that wrote a byte."""
-        if self.rendered is None or not len(self.rendered.segments):
+    def kind_at(self, byte: int) -> int:
+        """Give the kind of the segment that holds a byte; -1 outside."""
+        if self.rendered is None or not 0 <= byte < len(self.utf8):
+            return -1
+        row = int(np.searchsorted(self.rendered.segments.start, byte, side="right")) - 1
+        return int(self.rendered.segments.kind[row])
+
+    def field_at(self, byte: int) -> str | None:
+        """Give the field that wrote a byte, None for the template's own."""
+        if self.rendered is None or not 0 <= byte < len(self.utf8):
             return None
         row = int(np.searchsorted(self.rendered.segments.start, byte, side="right")) - 1
-        return int(self.rendered.segments.line[max(row, 0)]) or None
+        return self.rendered.segments.origin(row)[1]
+
+    def line_at(self, byte: int) -> int | None:
+        """Give the template line that wrote a byte."""
+        return None if self.rendered is None else line_of(self.rendered, byte)
 
     @functools.cached_property
     def lost_messages(self) -> list[dict[str, Any] | None]:
@@ -198,6 +214,30 @@ class Subject:
             return not path.startswith("chat_template_kwargs")
         return index < len(self.messages) and self.messages[index].get("role") in ("tool", "function", "ipython")
 
+    @functools.cached_property
+    def turn_end(self) -> int | None:
+        """The control id that ends an assistant turn, None where the template writes none."""
+        from inspector.control import terminator
+
+        encoding = self.answered_encoding()
+        return None if encoding is None else terminator(encoding)
+
+    @functools.cached_property
+    def uncut(self) -> Encoding | None:
+        """The tokens before a cut at token level; None where nothing was cut so."""
+        budget = self.inspection.budget
+        if budget is None or self.encoding is None or not budget.budget.policy.value.startswith("tokens_"):
+            return None
+        whole = self.probes.encoding(self.probes.as_given())
+        return whole if whole is not None and len(whole) > len(self.encoding) else None
+
+    @functools.cached_property
+    def sizes(self) -> VocabularySizes | None:
+        """The tokenizer's sizes beside the model's."""
+        from inspector.vocabularies import vocabulary_sizes
+
+        return None if self.tokenizer is None else vocabulary_sizes(self.tokenizer, self.evidence.config)
+
     def answered_encoding(self) -> Encoding | None:
         """Tokens of a question with its answer, and nothing after it: where the template ends a turn."""
         chat = [{"role": "user", "content": "When is high tide?"}, {"role": "assistant", "content": "At noon."}]
@@ -246,11 +286,49 @@ class Subject:
 
     # --- turns ----------------------------------------------------------------------------------------------------
 
+    @property
+    def refused(self) -> bool:
+        """The template, or the library around it, refused the request."""
+        return self.rendered is None and self.error is not None and self.error.stage in ("render", "messages")
+
     @functools.cached_property
-    def rounds(self) -> list[int]:
-        """Indexes k so that messages[:k] was a prompt of its own: an assistant message follows."""
-        roles = [message.get("role") for message in self.messages]
-        return [index for index, role in enumerate(roles) if role == "assistant" and index > 0]
+    def accepted_roles(self) -> tuple[str, ...]:
+        """The usual roles that the template renders in a chat of ours."""
+        call = {"id": "abcdefghi", "type": "function", "function": {"name": "tide", "arguments": {"port": "Brest"}}}
+        user, answer = {"role": "user", "content": "When?"}, {"role": "assistant", "content": "At noon."}
+        result = {"role": "tool", "tool_call_id": "abcdefghi", "name": "tide", "content": "3.2"}
+        chats: dict[str, list[dict[str, Any]]] = {
+            "system": [{"role": "system", "content": "Be brief."}, user],
+            "developer": [{"role": "developer", "content": "Be brief."}, user],
+            "user": [user],
+            "assistant": [user, answer, user],
+            "tool": [user, {"role": "assistant", "content": "", "tool_calls": [call]}, result],
+        }
+        given = {"continuing": False}
+        taken = [role for role, chat in chats.items() if self.probes.chat(f"the role {role}", chat, **given).rendered]
+        return tuple(taken)
+
+    @functools.cached_property
+    def broken_turns(self) -> tuple[BrokenTurn, ...]:
+        """Answers after which the chat was no prefix of the chat as it is now; the last few of them."""
+        whole = self.probes.as_given()
+        if whole.rendered is None:
+            return ()
+        ends = [k for k, message in enumerate(self.messages[:-1]) if message.get("role") == "assistant"]
+        return tuple(broken for k in ends[-MAX_TURNS:] if (broken := self._broken(k, whole.rendered)) is not None)
+
+    def _broken(self, index: int, whole: Rendered) -> BrokenTurn | None:
+        messages = self.probes.messages()[: index + 1]
+        then = self.probes.outcome(
+            f"up to messages[{index}]", messages=messages, prompt=False, continuing=False
+        ).rendered
+        if then is None:
+            return None
+        byte = common_bytes(then.utf8, whole.utf8)
+        if byte == len(then.utf8):
+            return None
+        rows = np.flatnonzero((then.segments.end > byte) & ~np.isin(then.segments.kind, TEMPLATE_KINDS))
+        return BrokenTurn(index, byte, then, whole, not len(rows))
 
     def turn(self, upto: int) -> Outcome:
         """Render the first messages as they were sent then, with a generation prompt."""
@@ -260,6 +338,44 @@ class Subject:
     def whole(self) -> Outcome:
         """Render all messages without a generation prompt."""
         return self.probes.outcome("without generation prompt", prompt=False, continuing=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BrokenTurn:
+    """A chat up to an answer that is no prefix of the chat as it is now.
+
+    `index`: the answer's message; `byte`: where they part; `tail`: nothing but what the template wrote at the very end
+    of the shorter one is gone.
+    """
+
+    index: int
+    byte: int
+    then: Rendered
+    now: Rendered
+    tail: bool
+
+    @property
+    def before(self) -> bytes:
+        """The shorter chat's bytes."""
+        return self.then.utf8
+
+    @property
+    def line(self) -> int | None:
+        """The template line that wrote the first byte that is gone."""
+        return line_of(self.then, self.byte)
+
+
+def line_of(rendered: Rendered, byte: int) -> int | None:
+    """Give the template line that wrote a byte, or the last one."""
+    if not len(rendered.segments):
+        return None
+    row = int(np.searchsorted(rendered.segments.start, byte, side="right")) - 1
+    return int(rendered.segments.line[max(row, 0)]) or None
+
+
+def excerpt(utf8: bytes, byte: int, size: int = 40) -> str:
+    """Give the text from a byte on, as far as it fits a message."""
+    return utf8[byte : byte + size].decode("utf-8", "ignore") or ""
 
 
 @functools.lru_cache(maxsize=16)
@@ -326,6 +442,99 @@ def function_of(call: Any) -> dict[str, Any]:
     """Give the function object of a tool call or a tool."""
     function = call.get("function") if isinstance(call, dict) else None
     return function if isinstance(function, dict) else {}
+
+
+def argument_texts(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Yield the tool-call arguments that are given as text, with their path."""
+    for index, message in enumerate(subject.messages):
+        for at, call in enumerate(tool_calls(message)):
+            arguments = function_of(call).get("arguments")
+            if isinstance(arguments, str):
+                yield f"messages[{index}].tool_calls[{at}].function.arguments", arguments
+
+
+def json_of(text: str) -> Any:
+    """Give the JSON object that a text spells, None where it spells none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def with_arguments(message: dict[str, Any], change: Callable[[Any], Any]) -> tuple[dict[str, Any], list[int]]:
+    """Give a message whose tool-call arguments are changed where `change` gives a value, and which calls were."""
+    touched, calls = [], []
+    for at, call in enumerate(tool_calls(message)):
+        function = function_of(call)
+        value = change(function["arguments"]) if "arguments" in function else None
+        calls.append(call if value is None else {**call, "function": {**function, "arguments": value}})
+        touched += [at] if value is not None else []
+    return ({**message, "tool_calls": calls} if touched else message), touched
+
+
+def call_ids(messages: list[dict[str, Any]]) -> dict[str, tuple[int, str]]:
+    """Give every id that calls and results have, with the message and path where it first stands."""
+    ids: dict[str, tuple[int, str]] = {}
+    for index, message in enumerate(messages):
+        for at, call in enumerate(tool_calls(message)):
+            if isinstance(call, dict) and isinstance(call.get("id"), str):
+                ids.setdefault(call["id"], (index, f"messages[{index}].tool_calls[{at}].id"))
+        if isinstance(message.get("tool_call_id"), str):
+            ids.setdefault(message["tool_call_id"], (index, f"messages[{index}].tool_call_id"))
+    return ids
+
+
+def paths_of(rendered: Rendered) -> set[str]:
+    """Give every path of which a byte is in a prompt; what is derived counts for each of its sources."""
+    segments = rendered.segments
+    used = {segments.paths[place] for place in set(segments.path.tolist()) if place >= 0}
+    return {part for path in used for part in (path, *path.split(", "))}
+
+
+def rewritten(subject: Subject, form: Literal["NFC", "NFKC"]) -> list[tuple[int, str, str]]:
+    """List the stretches that a Unicode form changes and the tokens spell in the changed form: byte, before, after."""
+    from inspector.tokenizers.normalization import stretches
+
+    encoding = subject.encoding
+    if encoding is None or encoding.rendered.kind != "bytes" or unicodedata.is_normalized(form, encoding.rendered.text):
+        return []
+    found, byte = [], 0
+    for before, after in stretches(encoding.rendered.text, form):
+        size = len(before.encode())
+        if before != after:
+            tokens = np.flatnonzero((encoding.end > byte) & (encoding.start < byte + size)).tolist()
+            spelled = b"".join(encoding.tokenizer.token_bytes(int(encoding.input_ids[index])) for index in tokens)
+            if before.encode() not in spelled and _common(after, spelled):
+                found.append((byte, before, after))
+        byte += size
+    return found
+
+
+def _common(after: str, spelled: bytes) -> bool:
+    return after.encode() in spelled or after.strip().encode() in spelled
+
+
+def points(text: str) -> str:
+    """Spell text with its code points.
+
+    >>> points("e\u0301")
+    "'é' (U+0065 U+0301)"
+    """
+    listed = " ".join(f"U+{ord(char):04X}" for char in text[:8])
+    return f"{text[:8]!r} ({listed}{' …' if len(text) > 8 else ''})"
+
+
+def first_difference(a: Sequence[int], b: Sequence[int]) -> int:
+    """Give the first index at which two sequences differ, or the length of the shorter one."""
+    return next((index for index, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+
+
+def is_part(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    """Say whether a sequence is a proper beginning or end of another."""
+    if not part or len(part) >= len(whole):
+        return False
+    return part == whole[: len(part)] or part == whole[len(whole) - len(part) :]
 
 
 def text_of(content: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.control import terminator
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
 from inspector.lint.subject import (
@@ -14,11 +13,8 @@ from inspector.lint.subject import (
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    tokenizer, encoding = subject.tokenizer, subject.answered_encoding()
-    if tokenizer is None or encoding is None:
-        return
-    end = terminator(encoding)
-    if end is None:
+    tokenizer, end = subject.tokenizer, subject.turn_end
+    if tokenizer is None or end is None:
         return
     listed = subject.evidence.generation_config.get("eos_token_id")
     ids = _ids(listed, tokenizer)
