@@ -518,8 +518,8 @@ def _common(after: str, spelled: bytes) -> bool:
 def points(text: str) -> str:
     """Spell text with its code points.
 
-    >>> points("e\u0301")
-    "'é' (U+0065 U+0301)"
+    >>> points("a\\u200b")
+    "'a\\\\u200b' (U+0061 U+200B)"
     """
     listed = " ".join(f"U+{ord(char):04X}" for char in text[:8])
     return f"{text[:8]!r} ({listed}{' …' if len(text) > 8 else ''})"
