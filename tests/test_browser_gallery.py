@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import base64
+import csv
+import io
 import json
 import random
 import zlib
@@ -284,3 +287,49 @@ def test_the_plots_tab_draws_says_selects_and_exports(open_page: Any) -> None:
         page.locator(".ti-plot").nth(0).get_by_role("button", name="as PNG").click()
     raw = Path(started.value.path()).read_bytes()
     assert raw[:8] == b"\x89PNG\r\n\x1a\n" and int.from_bytes(raw[16:20], "big") > 800
+
+
+# ------------------------------------------------------------------------------------------------------------ exports
+
+
+def taken(bench: Any, view: str, row: str, pane: str = "A") -> bytes:
+    """Download one row of a view's menu."""
+    if bench.page.get_attribute(f'[data-view="{view}"]', "aria-selected") != "true":
+        bench.open(view)
+    if not bench.page.locator(".ti-menu[open]").count():
+        bench.page.click(".ti-menu > summary")
+    with bench.page.expect_download() as started:
+        bench.page.get_by_role("button", name=f"{pane} download: {ENGLISH['export_' + row]}", exact=True).click()
+    return Path(started.value.path()).read_bytes()
+
+
+def test_what_is_taken_from_a_view_is_what_the_record_says(open_page: Any) -> None:
+    bench = open_page(permissions=["clipboard-read", "clipboard-write"])
+    hostile = 'a "quoted", line\n<|im_end|>\\ \u2028 🦊é\x07'
+    bench.type_in("messages", messages(hostile))
+    expected = inspect([{"role": "user", "content": hostile}], tokenizer="smollm2", template="qwq-32b@current")
+    record, utf8 = expected.to_dict(), expected.rendered.utf8
+    assert json.loads(taken(bench, "tokens", "ids")) == record["input_ids"] == bench.pane(0)["ids"]
+    names: dict[str, Any] = {}
+    exec(taken(bench, "tokens", "python"), names)
+    assert (names["text"], names["input_ids"]) == (expected.rendered.text, record["input_ids"])
+    rows = list(csv.DictReader(io.StringIO(taken(bench, "tokens", "csv").decode(), newline="")))
+    lines = [json.loads(line) for line in taken(bench, "tokens", "jsonl").decode().split("\n")[:-1]]
+    for row, line, token in zip(rows, lines, record["tokens"], strict=True):
+        told = {"id": token["id"], "piece": token["piece"], "start": token["start"], "end": token["end"]}
+        assert {name: row[name] for name in told} == {name: str(value) for name, value in told.items()}
+        assert {name: line[name] for name in told} == told and line["path"] == token["path"] and line["line"] == token["line"]  # fmt: skip
+        assert set(row["flags"].split()) == set(line["flags"]) == set(token["flags"])
+    bench.page.keyboard.press("Escape")
+    assert not bench.page.locator(".ti-menu[open]").count()
+    assert bench.page.evaluate("() => document.activeElement.tagName") == "SUMMARY"
+    assert taken(bench, "bytes", "raw") == utf8 and ast.literal_eval(taken(bench, "bytes", "pybytes").decode()) == utf8
+    assert taken(bench, "rendered", "text") == utf8
+    assert ast.literal_eval(taken(bench, "rendered", "string").decode()) == expected.rendered.text
+    assert json.loads(taken(bench, "budget", "json"))["budget"] is None
+    assert taken(bench, "template", "source").decode() == expected.template.text
+    turns = list(csv.DictReader(io.StringIO(taken(bench, "plots", "csv", "B").decode())))
+    assert sum(int(row["tokens"]) for row in turns) == len(bench.pane(1)["ids"])
+    bench.page.get_by_role("button", name=f"A copy: {ENGLISH['export_csv']}", exact=True).click()
+    bench.page.wait_for_function("() => document.querySelector('.ti-tools .ti-copied').textContent === 'copied'")
+    assert bench.page.evaluate("() => navigator.clipboard.readText()").startswith("turn,tokens,message")

@@ -17,9 +17,26 @@ from inspector.ui.views import VIEWS
 STATIC = Path(__file__).with_name("static")
 CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plots", "ask")
 LAST_SCRIPTS = (
-    "revisions", "template_editor", "arguments", "heads", "uploads", "asking", "answers", "drawing", "toolbar", "selection",
-    "jumps", "keys", "mouse", "card", "permalink", "gallery", "printing", "bench",
-)  # fmt: skip
+    "revisions",
+    "template_editor",
+    "arguments",
+    "heads",
+    "uploads",
+    "asking",
+    "answers",
+    "drawing",
+    "toolbar",
+    "selection",
+    "jumps",
+    "keys",
+    "mouse",
+    "card",
+    "permalink",
+    "gallery",
+    "printing",
+    "exports",
+    "bench",
+)
 STYLES = (
     "bench.css",
     "gallery.css",

@@ -15,7 +15,9 @@ class Toolbar {
     if (view.steps) { button('previous_difference', () => this.difference(-1)); button('next_difference', () => this.difference(1)); }
     if (view.copies) this.eachPane(button, view.copies.key, (q) => this.copy(view.copies.text(this, q)));
     if (view.tools) view.tools(this, host, button);
-    host.append(el('span', 'ti-copied'), this.legend());
+    const menu = exportMenu(this);
+    if (menu) host.append(menu);
+    host.append(this.copied(), this.legend());
   }
   // One button a pane.
   eachPane(button, key, act) { this.state.panes.forEach((_, q) => button(key, () => act(q)).prepend(letter(q) + ' ')); }
@@ -33,8 +35,12 @@ class Toolbar {
     return node;
   }
   async copy(text) {
+    try { await navigator.clipboard.writeText(text); this.tellCopied('copied'); } catch (error) { this.tellCopied('copy_failed'); }
+  }
+  copied() { const node = el('span', 'ti-copied'); node.setAttribute('role', 'status'); return node; }
+  tellCopied(key) {
     const said = this.$('.ti-copied');
-    try { await navigator.clipboard.writeText(text); said.textContent = t('copied'); } catch (error) { said.textContent = t('copy_failed'); }
+    said.textContent = t(key);
     setTimeout(() => { said.textContent = ''; }, 2500);
   }
 }

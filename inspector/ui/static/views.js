@@ -2,7 +2,7 @@
 // {model: (state, cols) => model of the grid} or {panel: (state, host, bench) => draws}; `flow`: its cells carry bytes.
 // Optional: opened(bench) when its tab is opened, arrived(bench) when a new answer is there while it is open; and for the
 // bar above it: switches(bench, host), colours: names of token colourings, steps: has differences to step through,
-// copies: {key, text(bench, q)}, tools(bench, host, button), legend(bench, item(class, text), host).
+// copies: {key, text(bench, q)}, exports (see exports.js), tools(bench, host, button), legend(bench, item(class, text), host).
 
 const VIEW_MODELS = {};
 const sideBySide = (state, cols, linesOf, extra) => linesModel(state.panes.map(linesOf), cols, extra);

@@ -1,0 +1,72 @@
+// What can be taken from each view, beyond its own copy button: [name of its strings, file name, type, content of a pane].
+// A content is text or bytes; null where there is none yet. A view may bring its own list as `exports`.
+
+const csvCell = (value) => { const text = String(value ?? ''); return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text; };
+const csv = (heads, rows) => [heads, ...rows].map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n';
+// A Python literal of bytes: printable ASCII as it is, all else as escapes.
+const pythonBytes = (bytes) => 'b"' + Array.from(bytes, (b) => (b === 0x22 || b === 0x5c ? '\\' + String.fromCharCode(b) : b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : b === 10 ? '\\n' : '\\x' + b.toString(16).padStart(2, '0'))).join('') + '"';
+const textOfPane = (pane) => pane.text(0, pane.bytes.length);
+const flagsOf = (pane, i) => Object.keys(FLAG).filter((name) => pane.has(i, name));
+const tokenRow = (pane, i) => { const origin = pane.origin(i); return [i, pane.ids[i], pane.piece(i), hex(pane.slice(i)), pane.start[i], pane.end[i], flagsOf(pane, i).join(' '), origin ? origin.kind : '', origin ? origin.path : '', origin && origin.line > 0 ? origin.line : '']; };
+const TOKEN_COLUMNS = ['index', 'id', 'piece', 'bytes', 'start', 'end', 'flags', 'kind', 'path', 'line'];
+const everyToken = (pane, row) => Array.from({ length: pane.n }, (_, i) => row(pane, i));
+
+const shownPane = (content) => ({ state }, q) => (state.panes[q].n ? content(state.panes[q]) : null);
+const ownPane = (content) => ({ state }, q) => (state.own.panes[q].n ? content(state.own.panes[q]) : null);
+const EXPORTS = {
+  tokens: [
+    ['ids', 'input-ids.json', 'application/json', shownPane((pane) => JSON.stringify(Array.from(pane.ids)).replaceAll(',', ', '))],
+    ['python', 'tokens.py', 'text/x-python', shownPane((pane) => 'text = ' + JSON.stringify(textOfPane(pane)) + '\ninput_ids = [' + Array.from(pane.ids).join(', ') + ']\n')],
+    ['csv', 'tokens.csv', 'text/csv', shownPane((pane) => csv(TOKEN_COLUMNS, everyToken(pane, tokenRow)))],
+    ['jsonl', 'tokens.jsonl', 'application/jsonl', shownPane((pane) => everyToken(pane, (each, i) => JSON.stringify(Object.fromEntries(tokenRow(each, i).map((value, k) => [TOKEN_COLUMNS[k], TOKEN_COLUMNS[k] === 'flags' ? flagsOf(each, i) : value === '' ? null : value])))).join('\n') + '\n')],
+  ],
+  bytes: [
+    ['raw', 'rendered.bin', 'application/octet-stream', shownPane((pane) => pane.bytes)],
+    ['hex', 'rendered.hex.txt', 'text/plain', shownPane((pane) => hex(pane.bytes))],
+    ['pybytes', 'rendered-bytes.py', 'text/x-python', shownPane((pane) => pythonBytes(pane.bytes))],
+  ],
+  rendered: [
+    ['text', 'rendered.txt', 'text/plain', shownPane((pane) => pane.bytes)],
+    ['string', 'rendered.json', 'application/json', shownPane((pane) => JSON.stringify(textOfPane(pane)))],
+  ],
+  control: [
+    ['csv', 'control-tokens.csv', 'text/csv', ({ state }, q) => { const data = state.control && state.control.panes[q]; return data && data.tokens ? csv(['index', 'id', 'piece', 'special', 'verdict', 'path', 'line'], data.tokens) : null; }],
+    ['json', 'control.json', 'application/json', ({ state }, q) => (state.control && state.control.panes[q] && !state.control.panes[q].error ? JSON.stringify(state.control.panes[q], null, 1) : null)],
+  ],
+  budget: [
+    ['csv', 'tokens-by-part.csv', 'text/csv', ownPane((pane) => csv(['part', 'tokens'], countParts(pane).map(({ key, n }) => [key, n])))],
+    ['json', 'budget.json', 'application/json', ownPane((pane) => JSON.stringify({ parts: Object.fromEntries(countParts(pane).map(({ key, n }) => [key, n])), budget: pane.budget }, null, 1))],
+  ],
+  logits: [
+    ['csv', 'next-token-logits.csv', 'text/csv', ({ state }, q) => { const top = state.logits && state.logits.panes[q] && state.logits.panes[q].top; return top ? csv(['rank', 'id', 'piece', 'logit', 'prob'], top.map((row, k) => [k + 1, row.id, row.piece, row.logit, row.prob])) : null; }],
+    ['json', 'next-token-logits.json', 'application/json', ({ state }, q) => (state.logits && state.logits.panes[q] && !state.logits.panes[q].error ? JSON.stringify(state.logits.panes[q], null, 1) : null)],
+  ],
+  template: [['source', 'chat_template.jinja', 'text/plain', ownPane((pane) => (pane.template ? pane.template.text : null))]],
+  plots: [['csv', 'tokens-per-message.csv', 'text/csv', ownPane((pane) => csv(['turn', 'tokens', ...ORIGINS], stackOfTurns(pane).map((bar) => [turnKey(bar.turn), bar.n, ...ORIGINS.map((kind) => bar.by[kind] || 0)])))]],
+};
+const fileOf = (name, q) => name.replace(/^([^.]+)/, '$1-' + letter(q).toLowerCase());
+
+// The menu of a view's exports: a row for each, a copy and a download button for each pane.
+const exportMenu = (bench) => {
+  const list = VIEW_MODELS[bench.view].exports || EXPORTS[bench.view];
+  if (!list) return null;
+  const box = el('details', 'ti-menu'), sheet = el('div', 'ti-menusheet');
+  const act = (key, q, make, done) => { const node = button('ti-btn', letter(q) + ' ' + t(key), () => { const content = make(bench, q); if (content === null) bench.tellCopied('export_nothing'); else done(content); }); return node; };
+  for (const [name, file, type, make] of list) {
+    const row = el('div', 'ti-menurow'), acts = el('span', 'ti-menuacts');
+    for (const q of bench.state.panes.keys()) acts.append(...(name === 'raw' ? [] : [act('export_copy', q, make, (content) => bench.copy(typeof content === 'string' ? content : fromUtf8.decode(content)))]), act('export_download', q, make, (content) => saveFile(fileOf(file, q), content, type)));
+    for (const node of acts.children) node.setAttribute('aria-label', node.textContent + ': ' + t('export_' + name));
+    row.append(el('span', '', t('export_' + name)), acts);
+    sheet.append(row);
+  }
+  box.append(el('summary', 'ti-btn', t('export_menu')), sheet);
+  box.addEventListener('toggle', () => {
+    sheet.style.left = '';
+    const over = box.open ? sheet.getBoundingClientRect().right - (document.documentElement.clientWidth - 8) : 0;
+    if (over > 0) sheet.style.left = sheet.offsetLeft - over + 'px';
+  });
+  box.addEventListener('keydown', (event) => { if (event.key === 'Escape' && box.open) { event.preventDefault(); event.stopPropagation(); box.open = false; box.firstChild.focus(); } });
+  box.addEventListener('focusout', (event) => { if (event.relatedTarget && !box.contains(event.relatedTarget)) box.open = false; });
+  return box;
+};
+document.addEventListener('pointerdown', (event) => { for (const menu of document.querySelectorAll('.ti-menu[open]')) if (!menu.contains(event.target)) menu.open = false; });
