@@ -24,7 +24,9 @@ LOOK = """() => {
   const scrolls = (node) => { for (let up = node.parentElement; up && up !== root; up = up.parentElement) { const flow = getComputedStyle(up); if (/auto|scroll/.test(flow.overflowX + flow.overflowY)) return up; } return null; };
   const boxes = [];
   for (const node of root.querySelectorAll('button, select, input, label, summary, h1, h2')) {
-    const box = node.getBoundingClientRect(), style = getComputedStyle(node);
+    const words = document.createRange(), style = getComputedStyle(node);
+    words.selectNodeContents(node);
+    const box = (node.matches('label, h1, h2') ? words : node).getBoundingClientRect();  // a label is as wide as its form, its words are not
     if (!box.width || !box.height || style.visibility === 'hidden' || style.opacity === '0' || !node.checkVisibility()) continue;
     const frame = scrolls(node);
     if (!frame && (box.left < -1 || box.right > wide + 1)) wrong.push('out of the screen: ' + node.outerHTML.slice(0, 80));
