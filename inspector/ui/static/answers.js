@@ -16,7 +16,6 @@ class Answers {
     const failed = (q) => !answer.panes || !answer.panes[q];
     this.stale([failed(0), failed(1)]);
     this.heads.forEach((head, q) => head.showCounts(this.state.own.panes[q]));
-    this.argumentInputs.update();
     this.showComparison(answer);
     this.draw(true);
     if (fresh && VIEW_MODELS[this.view].arrived) VIEW_MODELS[this.view].arrived(this);

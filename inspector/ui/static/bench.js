@@ -42,7 +42,6 @@ class Bench {
     this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
     this.heads.forEach(attachUploads);
     this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
-    this.argumentInputs = argumentInputsOf(this);
     this.compareLine = el('button', 'ti-compare'); this.compareLine.type = 'button';
     this.general = el('p', 'ti-err ti-general'); this.general.hidden = true; this.general.setAttribute('role', 'alert');
     this.$('.ti-heads').append(...this.heads.map((head) => head.node), this.compareLine, this.general);

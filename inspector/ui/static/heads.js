@@ -30,6 +30,7 @@ class Head {
     this.q = q; this.config = config; this.onInput = onInput; this.bench = bench; this.draft = null; this.keptNow = ['', ''];
     bench.saved = bench.saved || new SavedTemplates(bench);
     bench.templateTexts = bench.templateTexts || new Map();
+    bench.argumentInputs = bench.argumentInputs || argumentInputsOf(bench);
     this.node = el('section', 'ti-head ti-head' + q);
     this.node.setAttribute('aria-label', letter(q));
     const start = config.defaults.panes[q] || config.defaults.panes[0];
@@ -187,14 +188,20 @@ class Head {
     this.editor.area.focus();
     this.editor.node.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
+  // What the page knows of this pane's last answer.
+  answerNow() {
+    const { bench, q } = this;
+    if (bench.slots) return bench.slots[q] || { shownOf: null, failed: false, errors: [] };
+    return { shownOf: bench.shownOf[q], failed: bench.failed[q], errors: bench.answer ? bench.answer.errors.filter((error) => error.pane === q) : [] };
+  }
   // The template as it is, when it is known: {text, origin}; else null, and it is asked for if the answer will not bring it.
   source() {
-    const { bench, q } = this, of = bench.shownOf[q], now = this.read(), info = of && of.template_text === null && of.tokenizer === now.tokenizer && of.template === now.template && (of.template_name || '') === now.template_name ? bench.state.own.panes[q].template : undefined;
+    const { bench, q } = this, { shownOf: of, failed } = this.answerNow(), pane = bench.state.own.panes[q], now = this.read(), info = of && pane && of.template_text === null && of.tokenizer === now.tokenizer && of.template === now.template && (of.template_name || '') === now.template_name ? pane.template || null : undefined;
     if (info === null) return { text: '', origin: null };
     if (info) return { text: info.text, origin: this.remember(info) };
     const key = this.sourceKey(now), known = bench.templateTexts.get(key);
     if (known) return known.error ? { text: this.editor.area.value, origin: null } : { text: known.text, origin: known.origin };
-    if (bench.failed[q] && !this.wanting()) this.askSource(key, now.template || now.tokenizer + OWN_TEMPLATE, now.template_name);
+    if (failed && !this.wanting()) this.askSource(key, now.template || now.tokenizer + OWN_TEMPLATE, now.template_name);
     return null;
   }
   sourceKey({ tokenizer, template, template_name }) { return JSON.stringify([template || tokenizer + OWN_TEMPLATE, template_name || '']); }
@@ -239,7 +246,7 @@ class Head {
     if ((before && before.ref) !== (origin && origin.ref) && !this.bench.saved.list.some((saved) => saved.text === text)) this.bench.saved.add(this.nextName(before), text, '', before);
   }
   templateNow() {
-    const { edit, source, origin } = this.base(), shown = this.bench.state.own.panes[this.q].template, text = edit ? edit.text : source ? source.text : '';
+    const { edit, source, origin } = this.base(), shown = (this.bench.state.own.panes[this.q] || {}).template, text = edit ? edit.text : source ? source.text : '';
     const saved = edit && edit.title !== undefined, title = saved ? edit.title : edit ? (origin ? '' : t('pasted')) : origin ? origin.label : t('no_template_short');
     const digest = saved && edit.digest ? edit.digest : shown && shown.text === text ? shown.digest : origin && !edit ? origin.digest : '';
     return { title, digest, text, origin: origin ? origin.label : null, edited: Boolean(edit), draft: Boolean(edit) && !saved, saved };
@@ -275,10 +282,10 @@ class Head {
   drawEditor() {
     if (!this.editor.node.isConnected) return;
     const edit = this.edited(), source = edit || this.source(), pane = this.bench.state.own.panes[this.q];
-    this.editor.show({ text: source ? source.text : null, waiting: !source, lines: templateMarks(pane), error: this.templateError() });
+    this.editor.show({ text: source ? source.text : null, waiting: !source, lines: pane ? templateMarks(pane) : null, error: this.templateError() });
   }
   templateError() {
-    const errors = this.bench.answer ? this.bench.answer.errors.filter((error) => error.pane === this.q && error.place === 'template') : [];
+    const errors = this.answerNow().errors.filter((error) => error.place === 'template');
     return errors.length ? { text: errors.map((error) => error.text).join('\n'), line: errors[0].at ? errors[0].at[0] : 0 } : null;
   }
 
@@ -292,6 +299,7 @@ class Head {
     const { budget } = pane, gone = budget && budget.input_tokens <= budget.max_input_tokens ? [['header_dropped', budget.dropped.length], ['header_cut', budget.cut.length]].filter(([, n]) => n) : [];
     if (gone.length) this.counts.append(button('ti-hot ti-forgedcount ti-taken', gone.map(([key, n]) => t(key, { n: number(n) })).join(', '), () => this.bench.open('budget')));
     this.bar.replaceChildren(partBar(pane, this.q, this.bench));
+    this.bench.argumentInputs.update();
     const findings = pane.findings.filter(({ rule }) => rule !== 'budget-dropped'), small = findings.filter(({ rule }) => rule === 'template-pairing'), large = findings.filter((finding) => !small.includes(finding));
     if (small.length) this.counts.append(this.smallNotes(small));
     this.notes.hidden = !large.length;
