@@ -46,7 +46,9 @@ MESSAGES = [
 def script(browser: Any) -> Iterator[Any]:
     """A blank page that holds the pure functions."""
     page = browser.new_page()
-    text = "\n".join((STATIC / f"{name}.js").read_text("utf-8") for name in ("core", "pane", "links"))
+    text = "\n".join(
+        (STATIC / f"{name}.js").read_text("utf-8") for name in ("core", "pane", "scan", "links", "history")
+    )
     page.add_script_tag(content=text)
     yield page
     page.close()
@@ -154,7 +156,7 @@ def test_positions_are_those_of_the_values(script: Any, text: str) -> None:
         assert key is None or json.loads(key) == steps[-1]
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"a":}', "[1,]", "nope", '{"a": "unfinished'])
+@pytest.mark.parametrize("text", ["", "{", '{"a":}', "[,]", "[1 2]", "nope", '{"a": "unfinished'])
 def test_text_that_is_no_json_has_no_positions(script: Any, text: str) -> None:
     assert script.evaluate("text => scanJson(text, [])", text) is None
 

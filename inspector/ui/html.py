@@ -15,7 +15,7 @@ import gradio as gr
 from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
-CORE_SCRIPTS = ("core", "pane", "links", "editor", "grid", "flow", "views", "plots", "ask")
+CORE_SCRIPTS = ("core", "pane", "scan", "links", "history", "form", "formcard", "editor", "grid", "flow", "views", "plots", "ask")
 LAST_SCRIPTS = (
     "revisions",
     "template_editor",
@@ -31,6 +31,7 @@ LAST_SCRIPTS = (
     "keys",
     "mouse",
     "card",
+    "writing",
     "permalink",
     "gallery",
     "printing",
@@ -39,6 +40,7 @@ LAST_SCRIPTS = (
 )
 STYLES = (
     "bench.css",
+    "form.css",
     "gallery.css",
     "plots.css",
     "tools.css",

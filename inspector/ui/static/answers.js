@@ -31,12 +31,13 @@ class Answers {
   // Put tables in sight: the library's, or those of the safe ids.
   show({ panes, rows }) { this.state.panes = panes; this.state.rows = rows; this.keepSelection(); }
   showErrors(errors) {
-    for (const node of this.root.querySelectorAll('.ti-err[id]')) { node.hidden = true; node.textContent = ''; }
+    for (const node of this.root.querySelectorAll('.ti-err[id]')) { node.hidden = true; node.textContent = ''; delete node.dataset.at; }
     for (const node of this.root.querySelectorAll('[aria-invalid]')) node.removeAttribute('aria-invalid');
     const general = [];
     for (const error of errors) {
       if (!this.showFieldError(error)) general.push((error.pane === null ? '' : letter(error.pane) + ': ') + error.text);
     }
+    this.writing.showPlaces();
     this.general.hidden = !general.length;
     this.general.textContent = general.join('\n');
     const input = this.$('.ti-input');
@@ -49,6 +50,7 @@ class Answers {
     const node = box.querySelector('.ti-err'), prefix = error.pane !== null && !scope.contains(box) ? letter(error.pane) + ': ' : '';
     if (node.hidden || !node.textContent.endsWith(error.text)) node.textContent = node.textContent ? node.textContent + '\n' + prefix + error.text : prefix + error.text;
     node.hidden = false;
+    if (error.at) node.dataset.at = error.at.join(' ');
     for (const input of box.querySelectorAll('[data-in]')) input.setAttribute('aria-invalid', 'true');
     return true;
   }

@@ -8,6 +8,7 @@ const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...p
 
 class Asking {
   changed() {
+    this.writing.noticed();
     this.dirty = true;
     this.checkAge();
     clearTimeout(this.keepTimer);

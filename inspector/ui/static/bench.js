@@ -42,6 +42,7 @@ class Bench {
     this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
     this.heads.forEach(attachUploads);
     this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
+    this.writing = new Writing(this);
     this.compareLine = el('button', 'ti-compare'); this.compareLine.type = 'button';
     this.general = el('p', 'ti-err ti-general'); this.general.hidden = true; this.general.setAttribute('role', 'alert');
     this.$('.ti-heads').append(...this.heads.map((head) => head.node), this.compareLine, this.general);
@@ -65,6 +66,7 @@ class Bench {
     let saved = null;
     try { saved = JSON.parse(stored('sessionStorage', 'inputs')); } catch (error) { /* another version's: the example it is */ }
     if (saved && typeof saved === 'object') { this.restored = saved; this.put(saved); }
+    this.writing.restore();
     addEventListener('pagehide', () => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())));
   }
   field(name) { return this.$('[data-in="' + name + '"]'); }
@@ -74,6 +76,7 @@ class Bench {
     for (const node of this.root.querySelectorAll('[data-tl]')) node.setAttribute('aria-label', t(node.dataset.tl));
     for (const node of this.root.querySelectorAll('[data-tp]')) node.placeholder = t(node.dataset.tp);
     this.heads.forEach((head) => head.localize());
+    this.writing.localize();
     this.config.views.forEach((view, k) => { this.tabs[k].textContent = t('view_' + view.id); });
     this.$('.ti-grid').setAttribute('aria-label', t('grid_label'));
     this.$('.ti-second').setAttribute('aria-label', t('view_template'));

@@ -1,4 +1,4 @@
-// One of the four JSON editors: a mirror behind the textarea shows which of its text is linked, and the caret is read
+// One of the four editors of JSON text, which a form may show instead (form.js): a mirror behind the textarea shows which of its text is linked, and the caret is read
 // as a place in the request. The mirror holds the text once; what is lit are highlight ranges, so that lighting costs no
 // layout. Very long texts are not mirrored: laying them out a second time would cost more than it tells.
 
@@ -9,8 +9,8 @@ if (highlights) for (const name of LIT) CSS.highlights.set(name, highlights[name
 
 class Editor {
   constructor(name, area) {
-    this.name = name; this.area = area; this.ranges = [];
-    const wrap = el('div', 'ti-edit');
+    this.name = name; this.area = area; this.ranges = []; this.form = null;
+    const wrap = (this.wrap = el('div', 'ti-edit'));
     this.mirror = el('div', 'ti-mirror');
     this.mirror.setAttribute('aria-hidden', 'true');
     area.replaceWith(wrap);
@@ -25,9 +25,14 @@ class Editor {
     if (!this.scanned || this.scannedText !== text) { this.scannedText = text; this.scanned = text.trim() ? scanJson(text, editorRoot(this.name, text)) : null; }
     return this.scanned;
   }
+  // Is the form shown instead of the text?
+  asForm() { return Boolean(this.form && !this.form.node.hidden); }
+  active() { return document.activeElement === this.area || (this.asForm() && this.form.node.contains(document.activeElement)); }
+  // The caret or selection as positions in the text; null where the form has none.
+  caret() { return this.asForm() ? this.form.caret() : [this.area.selectionStart, this.area.selectionEnd]; }
   fieldsAtCaret() {
-    const scan = this.scan();
-    return scan ? fieldsAt(scan, this.area.selectionStart, this.area.selectionEnd) : [];
+    const scan = this.scan(), caret = scan && this.caret();
+    return caret ? fieldsAt(scan, ...caret) : [];
   }
   place(field) { const scan = this.scan(); return scan && placeOf(scan, field); }
   places(fields) {
@@ -40,6 +45,7 @@ class Editor {
   light(layers) {
     const text = this.area.value;
     this.forget();
+    if (this.asForm()) return this.form.light(layers);
     if (!highlights || text.length > MOST_MIRRORED) return false;
     for (const [name, fields] of Object.entries(layers)) this.put(name, this.places(fields));
     return this.ranges.length > 0;
@@ -63,6 +69,7 @@ class Editor {
   }
   // Scroll the first lit text into sight.
   reveal() {
+    if (this.asForm()) { this.form.reveal(); return; }
     const { area, mirror } = this, first = this.ranges.find(([name]) => name === 'ti-on');
     if (!first) return;
     const top = first[1].getBoundingClientRect().top - mirror.getBoundingClientRect().top + mirror.scrollTop;
@@ -71,6 +78,7 @@ class Editor {
   }
   // Put the caret's selection on a place; the browser scrolls there when the caret is set before the range is.
   go([from, to]) {
+    if (this.asForm()) { this.form.focusAt(from, to); return; }
     const { area } = this;
     area.blur();
     area.setSelectionRange(from, from);

@@ -8,8 +8,8 @@ class Jumps {
   textAt(path) {
     const steps = splitPath(path), editor = steps && this.editorOf({ steps, from: null, to: null });
     if (!editor) return '';
-    const node = editor.scan().byKey.get(keyOf(steps));
-    return node && node.kind === 'string' ? JSON.parse(editor.area.value.slice(node.from, node.to)) : '';
+    const scan = editor.scan(), node = scan.byKey.get(keyOf(steps));
+    return node && node.kind === 'string' ? textOf(scan, node) : '';
   }
   // A filled tools or documents editor wins over the same field of a whole request in the messages editor.
   editorOf(field) { return [...this.editors].reverse().find((editor) => editor.place(field)) || null; }
@@ -68,13 +68,13 @@ class Jumps {
     if (back) {
       if (back.view !== this.view) this.open(back.view);
       if (back.pick && !(back.pick.kind === 'tokens' && back.pick.to > this.state.panes[back.pick.q].n)) this.choose(back.pick, true, back.selected);
-    } else if (document.activeElement && document.activeElement.closest('.ti-edit')) {
+    } else if (document.activeElement && document.activeElement.closest('.ti-edit, .ti-form')) {
       if (!VIEW_MODELS[this.view].flow && this.view !== 'template') this.open('tokens'); else if (this.link) this.reveal();
     } else { this.clear(); return; }
     this.$(VIEW_MODELS[this.view].panel ? '.ti-panel' : '.ti-grid').focus();
   }
   caretMoved() {
-    const editor = this.editors.find((each) => each.area === document.activeElement);
+    const editor = this.editors.find((each) => each.active());
     if (!editor || performance.now() < (this.quiet || 0)) return;
     clearTimeout(this.caretTimer);
     const typed = performance.now() - (this.typedAt || -1000) < 300;

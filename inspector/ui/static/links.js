@@ -24,47 +24,18 @@ const splitPath = (path) => {
 const keyOf = (steps) => JSON.stringify(steps);
 const startsWith = (steps, head) => steps.length >= head.length && head.every((step, k) => steps[k] === step);
 
-// ---- positions in JSON text -----------------------------------------------------------------------------------------
-// Every value of a JSON text with its place in UTF-16 units, in document order; null when the text is not JSON.
-// node: {steps, kind: 'string' | 'number' | 'object' | 'array' | 'word', keyFrom, keyTo, from, to}
-const scanJson = (text, root) => {
-  const nodes = [], byKey = new Map();
-  let at = text.charCodeAt(0) === 0xfeff ? 1 : 0;
-  const blank = () => { while (at < text.length && ' \t\n\r'.includes(text[at])) at++; };
-  const string = () => { const from = at++; while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1; at++; return from; };
-  const members = (node, close, one) => {
-    for (at++, blank(); text[at] !== close; blank()) { one(); blank(); if (text[at] === ',') { at++; blank(); } }
-    at++; node.to = at;
-  };
-  const value = (steps, keyFrom, keyTo) => {
-    const node = { steps, kind: 'word', keyFrom, keyTo, from: at, to: at }, c = text[at];
-    nodes.push(node); byKey.set(keyOf(steps), node);
-    if (c === '"') { node.kind = 'string'; string(); node.to = at; return; }
-    if (c === '{') {
-      node.kind = 'object';
-      members(node, '}', () => { const from = string(), to = at, key = JSON.parse(text.slice(from, to)); blank(); at++; blank(); value([...steps, key], from, to); });
-      return;
-    }
-    if (c === '[') { node.kind = 'array'; let k = 0; members(node, ']', () => value([...steps, k++], -1, -1)); return; }
-    if (/[-\d]/.test(c)) node.kind = 'number';
-    while (at < text.length && !',]} \t\n\r'.includes(text[at])) at++;
-    node.to = at;
-  };
-  try { JSON.parse(text.slice(at)); blank(); value(root, -1, -1); } catch (error) { return null; }
-  return { text, nodes, byKey };
-};
+// ---- positions in JSON text (scan.js finds them) ---------------------------------------------------------------------
 // The roots of the page's editors; the messages editor may hold a whole request.
 const editorRoot = (name, text) => ({ messages: /^\ufeff?\s*\{/.test(text) ? [] : ['messages'], tools: ['tools'], documents: ['documents'], arguments: ['chat_template_kwargs'] })[name];
 
 // The character at a position of a string's source: [position after it, its UTF-8 bytes].
 const charAt = (text, at) => {
-  const unit = (p) => (text[p] !== '\\' ? [text.charCodeAt(p), p + 1] : text[p + 1] === 'u' ? [parseInt(text.slice(p + 2, p + 6), 16), p + 6] : [32, p + 2]);
-  const [code, next] = unit(at);
+  const [code, next] = unitAt(text, at);
   if (code >= 0xd800 && code < 0xdc00) {
-    const [low, after] = unit(next);
+    const [low, after] = unitAt(text, next);
     if (low >= 0xdc00 && low < 0xe000) return [after, 4];
   }
-  return [next, code < 0x80 ? 1 : code < 0x800 ? 2 : 3];
+  return [next, code < 0 ? 0 : code < 0x80 ? 1 : code < 0x800 ? 2 : 3];
 };
 // Source positions of the characters that hold bytes [from, to) of a node's text.
 const sourceOf = (text, node, from, to) => {

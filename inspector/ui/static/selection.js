@@ -52,7 +52,7 @@ class Selection {
       const at = this.placeIn(grid, view);
       if (at !== null) grid.reveal(at);
     }
-    for (const editor of this.editors) if (document.activeElement !== editor.area) editor.reveal();
+    for (const editor of this.editors) if (!editor.active()) editor.reveal();
   }
   // Let the first linked lines of both templates stand side by side; the line that was pointed at stays where it is.
   face(grid) {
