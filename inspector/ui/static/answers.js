@@ -32,7 +32,7 @@ class Answers {
   show({ panes, rows }) { this.state.panes = panes; this.state.rows = rows; this.keepSelection(); }
   showErrors(errors) {
     for (const node of this.root.querySelectorAll('.ti-err[id]')) { node.hidden = true; node.textContent = ''; delete node.dataset.at; }
-    for (const node of this.root.querySelectorAll('[aria-invalid]')) node.removeAttribute('aria-invalid');
+    for (const node of this.root.querySelectorAll('[data-in][aria-invalid]')) node.removeAttribute('aria-invalid');
     const general = [];
     for (const error of errors) {
       if (!this.showFieldError(error)) general.push((error.pane === null ? '' : letter(error.pane) + ': ') + error.text);

@@ -8,12 +8,12 @@ const LONG_TEXTS = ['content', 'reasoning_content', 'reasoning', 'thinking', 'ar
 
 const keyAt = (node) => node.steps[node.steps.length - 1];
 // The rows of an object's members: what each is shown as, `at` which items of the card's node, under which name.
-const rowOf = (node, at, rel) => {
+const memberRow = (node, at, rel) => {
   const key = keyAt(node);
   if (node.kind === 'string' && node.keyFrom >= 0) return { type: LONG_TEXTS.includes(key) ? 'text' : 'line', at, rel };
   return { type: 'raw', at, rel };
 };
-const memberRows = (object, at, rel, special) => object.items.flatMap((item, k) => { const key = keyAt(item), here = [...at, k], path = [...rel, key]; return special(item, here, path) || [rowOf(item, here, path)]; });
+const memberRows = (object, at, rel, special) => object.items.flatMap((item, k) => { const key = keyAt(item), here = [...at, k], path = [...rel, key]; return special(item, here, path) || [memberRow(item, here, path)]; });
 const partRows = (list, at, rel) => list.items.map((part, k) => {
   const here = [...at, k], path = [...rel, k];
   if (part.kind === 'string') return { type: 'text', at: here, rel: path };
@@ -29,7 +29,7 @@ const callRows = (list, at, rel) => list.items.map((call, k) => {
 const messageRows = (node) => memberRows(node, [], [], (item, at, rel) => {
   const key = rel[0];
   if (key === 'role' && item.kind === 'string') return [];
-  if (key === 'content') return [item.kind === 'array' ? { type: 'parts', at, rel, rows: partRows(item, at, rel) } : { ...rowOf(item, at, rel), shape: true }];
+  if (key === 'content') return [item.kind === 'array' ? { type: 'parts', at, rel, rows: partRows(item, at, rel) } : { ...memberRow(item, at, rel), shape: true }];
   if (key === 'tool_calls' && item.kind === 'array') return [{ type: 'calls', at, rel, rows: callRows(item, at, rel) }];
   return null;
 });
@@ -103,16 +103,21 @@ class Form {
     if (!card) { this.add.focus(); return; }
     card.build();
     const node = card.li.querySelector('[data-k="' + focus.key + '"]') || card.li.querySelector('[data-k="fold"]');
+    if (!node) return;
     node.focus();
     if (node.setSelectionRange && focus.from !== null && node.dataset.k === focus.key) node.setSelectionRange(Math.min(focus.from, node.value.length), Math.min(focus.to, node.value.length));
   }
   // The selection of the field that has the focus, as positions in the text.
   caret() {
     const node = document.activeElement, field = node && node.field;
+    if (!this.scan()) return null;
     if (!field || !this.node.contains(node)) { const card = node && node.closest && node.closest('.ti-msg'); return card && card.card ? [card.card.node.from, card.card.node.from] : null; }
     const at = field.card.nodeAt(field.row.at);
     if (!at || node.selectionStart === null) return null;
-    if (field.row.type === 'raw') return [Math.min(at.to, at.from + node.selectionStart), Math.min(at.to, at.from + node.selectionEnd)];
+    if (field.row.type === 'raw') {
+      const { indent } = shownSource(this.scan(), at), to = (i) => Math.min(at.to, at.from + i + indent.length * (node.value.slice(0, i).split('\n').length - 1));
+      return [to(node.selectionStart), to(node.selectionEnd)];
+    }
     const { place, shown } = shownString(this.scan(), at), to = (i) => place(Math.min(i, shown.length));
     return [to(node.selectionStart), to(node.selectionEnd)];
   }
@@ -126,7 +131,11 @@ class Form {
     if (!field) { card.li.querySelector('[data-k="fold"]').focus(); return; }
     const node = card.nodeAt(field.row.at), input = field.input;
     input.focus();
-    if (field.row.type === 'raw') { input.setSelectionRange(from - node.from, Math.max(from, to) - node.from); return; }
+    if (field.row.type === 'raw') {
+      const { indent } = shownSource(this.scan(), node), { text } = this.scan(), at = (position) => position - node.from - indent.length * (text.slice(node.from, position).split('\n').length - 1);
+      input.setSelectionRange(at(from), at(Math.max(from, to)));
+      return;
+    }
     const { shown, place } = shownString(this.scan(), node);
     const at = (position) => { let low = 0, high = shown.length; while (low < high) { const mid = (low + high) >> 1; if (place(mid) < position) low = mid + 1; else high = mid; } return low; };
     input.setSelectionRange(at(from), at(Math.max(from, to)));
@@ -167,6 +176,7 @@ class Form {
     this.move(li.card.index, event.key === 'ArrowUp' ? -1 : 1);
   }
   move(index, step) {
+    if (!this.scan()) return;
     const array = this.array(), focus = this.focused();
     if (!array || index + step < 0 || index + step >= array.items.length) return;
     const moved = this.cards[index], other = this.cards[index + step];

@@ -18,7 +18,7 @@ class FormCard {
 
   // ---- drawing ----------------------------------------------------------------------------------------------------
   build() {
-    if (this.built) return;
+    if (this.built || !this.scan()) return;
     this.built = true;
     const rows = this.rows();
     this.fields = []; this.signature = JSON.stringify(rows);
@@ -29,7 +29,7 @@ class FormCard {
   }
   unbuild() { this.li.style.minHeight = this.li.offsetHeight + 'px'; this.li.replaceChildren(); this.built = false; this.fields = []; }
   rebuild() {
-    if (!this.built) return;
+    if (!this.built || !this.scan()) return;
     const focus = this.form.focused();
     this.built = false;
     this.build();
@@ -53,7 +53,7 @@ class FormCard {
     this.summary = el('span', 'ti-summary');
     head.append(this.fold_, this.number);
     if (!form.tools && this.node.kind === 'object') head.append(...this.role());
-    head.append(this.summary, this.button('up', '\u2191', () => form.move(this.index, -1)), this.button('down', '\u2193', () => form.move(this.index, 1)), this.button('duplicate', '\u29c9', () => form.duplicate(this.index)), this.button('remove', '\u2715', () => form.remove(this.index)));
+    head.append(this.summary, this.button('up', '\u2191', () => form.move(this.index, -1)), this.button('down', '\u2193', () => form.move(this.index, 1)), this.button('duplicate', '\u00d72', () => form.duplicate(this.index)), this.button('remove', '\u2715', () => form.remove(this.index)));
     return head;
   }
   role() {
@@ -136,7 +136,7 @@ class FormCard {
     if (row.shape) tools.append(this.shape(row));
     if (row.at.length) tools.append(this.remover(row));
     line.append(tools);
-    const wrong = el('p', 'ti-err'); wrong.hidden = true; wrong.id = id + '-err';
+    const wrong = el('p', 'ti-wrong'); wrong.hidden = true; wrong.id = id + '-err';
     input.setAttribute('aria-describedby', wrong.id);
     const field = { row, input, card: this, draft: null, wrong, show: () => this.show(field) };
     input.field = field;
@@ -165,7 +165,7 @@ class FormCard {
   show(field) {
     const { row, input } = field, node = this.nodeAt(row.at), scan = this.scan();
     input.setAttribute('aria-label', pathText([this.form.editor.name, this.index, ...row.rel]));
-    const value = row.type === 'raw' ? scan.text.slice(node.from, node.to) : shownString(scan, node).shown;
+    const value = row.type === 'raw' ? shownSource(scan, node).shown : shownString(scan, node).shown;
     if (field.draft !== null && field.of === value) return;  // typed, but no JSON yet
     this.invalid(field, null);
     if (input.value === value) return;
@@ -179,11 +179,14 @@ class FormCard {
     const value = input.value.trim(), own = scanJson(value, []);
     if (!own) { this.invalid(field, input.value); return; }
     this.invalid(field, null);
-    if (value !== this.scan().text.slice(node.from, node.to)) this.form.edit({ from: node.from, to: node.to, text: value }, true);
+    const { shown, indent } = shownSource(this.scan(), node), source = value.replaceAll('\n', '\n' + indent);
+    if (value === shown) return;
+    const [head, tail] = agreeing(this.scan().text.slice(node.from, node.to), source);
+    this.form.edit({ from: node.from + head, to: node.to - tail, text: source.slice(head, source.length - tail) }, true);
   }
   invalid(field, draft) {
     const node = this.nodeAt(field.row.at);
-    field.draft = draft; field.of = draft === null ? null : this.scan().text.slice(node.from, node.to);
+    field.draft = draft; field.of = draft === null ? null : shownSource(this.scan(), node).shown;
     field.wrong.hidden = draft === null;
     field.wrong.textContent = draft === null ? '' : t('form_not_json');
     if (draft === null) field.input.removeAttribute('aria-invalid'); else field.input.setAttribute('aria-invalid', 'true');

@@ -31,7 +31,11 @@ const stringEnds = (text) => {
 const scanJson = (text, root) => {
   const nodes = [], stringEnd = stringEnds(text);
   let at = 0, depth = 0;
-  const blank = () => { at = stick(BLANK, text, at); };
+  const blank = () => {
+    let c = text.charCodeAt(at);
+    while (c === 32 || c === 10 || c === 13 || c === 9) c = text.charCodeAt(++at);
+    if (c === 47 || c > 126 || c < 32) at = stick(BLANK, text, at);  // a comment, or a blank that only JSON5 has
+  };
   const fail = () => { throw new SyntaxError('at ' + at); };
   const to = (end) => { if (end < 0) fail(); at = end; };
   const list = (node, close, one) => {
@@ -42,6 +46,7 @@ const scanJson = (text, root) => {
   const value = (steps, keyFrom, keyTo) => {
     const node = { steps, kind: 'word', keyFrom, keyTo, from: at, to: at, items: [] }, c = text[at];
     nodes.push(node);
+    if (c === undefined) fail();
     if (c === '"' || c === "'") { node.kind = 'string'; to(stringEnd(at)); }
     else if (c === '{') {
       node.kind = 'object';
@@ -55,7 +60,7 @@ const scanJson = (text, root) => {
         node.items.push(value([...steps, key], from, end));
       });
     } else if (c === '[') { node.kind = 'array'; list(node, ']', () => node.items.push(value([...steps, node.items.length], -1, -1))); }
-    else if (stick(WORD, text, at) >= 0) to(stick(WORD, text, at));
+    else if ('tfn'.includes(c)) to(stick(WORD, text, at));
     else { node.kind = 'number'; to(stick(NUMBER, text, at)); }
     node.to = at;
     return node;
@@ -101,6 +106,11 @@ const shownString = (scan, node) => {
   }
   places.push(node.to - 1);
   return { shown: shown.map((unit) => (unit === '\r\u0000' ? '\n' : unit)).join(''), place: (i) => places[i] };
+};
+// A value's source as a field shows it: without the indentation that all its further lines share, if they do.
+const shownSource = (scan, node) => {
+  const source = scan.text.slice(node.from, node.to), indent = lineIndent(scan.text, startOf(node));
+  return source.includes('\\\n') || !source.split('\n').slice(1).every((line) => line.startsWith(indent)) ? { shown: source, indent: '' } : { shown: source.replaceAll('\n' + indent, '\n'), indent };
 };
 // How far two texts agree from the start and from the end, whole characters only.
 const agreeing = (before, after) => {

@@ -36,7 +36,7 @@ class Writing {
       this.back = this.button('ti-icon', 'undo', () => this.undo(true)); this.forth = this.button('ti-icon', 'redo', () => this.undo(false));
       this.back.textContent = '\u21b6'; this.forth.textContent = '\u21b7';
       tools.append(this.back, this.forth);
-      this.notice = el('p', 'ti-notice'); this.notice.hidden = true; this.notice.setAttribute('role', 'status');
+      this.notice = el('p', 'ti-pasted'); this.notice.hidden = true; this.notice.setAttribute('role', 'status');
       (editor.form ? editor.form.node : wrap).after(this.notice);
     }
     for (const [key, sign, spaced] of [['format', '{\u2009\u21b5\u2009}', true], ['minify', '{\u2026}', false]]) { const node = this.button('ti-icon', key, () => this.layOut(editor, spaced)); node.textContent = sign; node.dataset.of = name; tools.append(node); }
