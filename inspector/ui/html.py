@@ -15,7 +15,21 @@ import gradio as gr
 from inspector.ui.views import VIEWS
 
 STATIC = Path(__file__).with_name("static")
-CORE_SCRIPTS = ("core", "pane", "scan", "links", "history", "form", "formcard", "editor", "grid", "flow", "views", "plots", "ask")
+CORE_SCRIPTS = (
+    "core",
+    "pane",
+    "scan",
+    "links",
+    "history",
+    "form",
+    "formcard",
+    "editor",
+    "grid",
+    "flow",
+    "views",
+    "plots",
+    "ask",
+)
 LAST_SCRIPTS = (
     "revisions",
     "template_editor",
