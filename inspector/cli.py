@@ -372,4 +372,5 @@ class _progress:
 
 import inspector.cli_lint  # noqa: E402 - registers its command on `app`
 import inspector.cli_sources  # noqa: E402 - registers its commands on `app`
-import inspector.cli_tokenizers  # noqa: E402, F401 - registers its commands on `app`
+import inspector.cli_tokenizers  # noqa: E402 - registers its commands on `app`
+import inspector.cli_training  # noqa: E402, F401 - registers its commands on `app`

@@ -38,6 +38,10 @@ JOBS: dict[str, str] = {
     "arguments": "inspector.jobs:arguments",
     "lint": "inspector.jobs:lint",
     "train": "inspector.jobs:train",
+    "budget": "inspector.jobs:budget",
+    "labels": "inspector.jobs:labels",
+    "batch": "inspector.jobs:batch",
+    "prefix": "inspector.jobs:prefix",
     "page_stages": "inspector.jobs:page_stages",
     "page_stream": "inspector.jobs:page_stream",
     "page_tokenizers": "inspector.jobs:page_tokenizers",
@@ -305,6 +309,34 @@ def lint(payload: bytes) -> bytes:
     )
     inspection = run(job)
     return _answer(lint_dict(inspection, check(inspection, evidence=evidence, ignore=ignore)))
+
+
+def budget(payload: bytes) -> bytes:
+    """Fit one pickled `job.Job`; give `budget/1`."""
+    from inspector.training import runs
+
+    return _answer(runs.budget(pickle.loads(payload)))
+
+
+def labels(payload: bytes) -> bytes:
+    """Label a pickled (Job, mode, longest length or None, whether only the template's tag counts); give `labels/1`."""
+    from inspector.training import runs
+
+    return _answer(runs.labels(*pickle.loads(payload)))
+
+
+def batch(payload: bytes) -> bytes:
+    """Lay out pickled (Jobs, padding side, pad id or None, whether packed, label mode); give `batch/1` or `packed/1`."""
+    from inspector.training import runs
+
+    return _answer(runs.batch(*pickle.loads(payload)))
+
+
+def prefix(payload: bytes) -> bytes:
+    """Compare the steps of a pickled (Job, block size, model revision, adapter); give `prefix/1`."""
+    from inspector.training import runs
+
+    return _answer(runs.prefix(*pickle.loads(payload)))
 
 
 def _answer(value: Any) -> bytes:

@@ -11,7 +11,7 @@ import importlib.metadata
 import platform
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
@@ -198,8 +198,31 @@ class _Building:
 
 
 def _run_stages(job: Job, building: _Building) -> None:
+    budget = _budget(job.options)
+    conversation, shared = _begin(job, building)
+
+    def assemble(part: Conversation) -> Encoding:
+        return _assemble(part, building=building, **shared)
+
+    if budget is None:
+        encoding = assemble(conversation)
+    else:
+        lengths = functools.partial(_lengths, options=job.options, clock=building.clock, **shared)
+        fitted = fit_context(conversation, assemble, budget, lengths)
+        encoding = fitted.encoding
+        building.set(budget=fitted.decision)
+    building.set(rendered=encoding.rendered, encoding=encoding)
+    with building.stage("tensors"):
+        inputs = to_tensors([encoding])
+        building.set(inputs=inputs)
+    if budget is not None:
+        sizes = (inputs.input_ids.shape[1], int(inputs.attention_mask.sum()), inputs.position_ids.shape[1])
+        building.set(budget=replace(fitted.decision, checks=lengths_check(fitted.decision.checks, *sizes)))
+
+
+def _begin(job: Job, building: _Building) -> tuple[Conversation, dict[str, Any]]:
+    """Run the stages before rendering; give the conversation, and template and tokenizer by name."""
     options = job.options
-    budget = _budget(options)
     with building.stage("request"):
         request = parse_fields(*astuple(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
         building.set(request=request)
@@ -214,23 +237,22 @@ def _run_stages(job: Job, building: _Building) -> None:
         template_text = template.text if template else None
         conversation = canonicalize(request, options.profile, arguments=options.arguments, template_text=template_text)
         building.set(conversation=conversation)
-    assemble = functools.partial(_assemble, template=template, tokenizer=tokenizer, building=building)
-    if budget is None:
-        encoding = assemble(conversation)
-    else:
-        lengths = functools.partial(
-            _lengths, template=template, tokenizer=tokenizer, options=options, clock=building.clock
-        )
-        fitted = fit_context(conversation, assemble, budget, lengths)
-        encoding = fitted.encoding
-        building.set(budget=fitted.decision)
-    building.set(rendered=encoding.rendered, encoding=encoding)
-    with building.stage("tensors"):
-        inputs = to_tensors([encoding])
-        building.set(inputs=inputs)
-    if budget is not None:
-        sizes = (inputs.input_ids.shape[1], int(inputs.attention_mask.sum()), inputs.position_ids.shape[1])
-        building.set(budget=replace(fitted.decision, checks=lengths_check(fitted.decision.checks, *sizes)))
+    return conversation, {"template": template, "tokenizer": tokenizer}
+
+
+def begin(job: Job) -> tuple[Conversation, Callable[[Conversation, bool], Encoding]]:
+    """Give the conversation of a job, and what renders and tokenizes a part of it, with a generation prompt or without.
+
+    Errors: those of the stages up to messages.
+    """
+    building = _Building(job.options)
+    conversation, shared = _begin(job, building)
+
+    def assemble(part: Conversation, add_generation_prompt: bool) -> Encoding:
+        building.options = replace(job.options, add_generation_prompt=add_generation_prompt)
+        return _assemble(part, building=building, **shared)
+
+    return conversation, assemble
 
 
 def _budget(options: Options) -> Budget | None:

@@ -269,6 +269,60 @@ def _model_files(ref: str, progress: Progress | None, local_files: bool) -> dict
     }
 
 
+def budget(
+    request: bytes | Fields, options: Options, *, progress: Progress | None = None, session: str = OWN
+) -> dict[str, Any]:
+    """Fit a request into a context window in a child; give `budget/1`. A budget that rejects is in its `error`.
+
+    Errors: artifact errors, OptionInvalid where no window is known, those of a limit.
+    """
+    return _call("budget", prepare(request, options, progress), session)
+
+
+def labels(
+    request: bytes | Fields,
+    options: Options,
+    *,
+    mode: str = "assistant_only",
+    max_length: int | None = None,
+    generation_tag_only: bool = False,
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Label a request for training in a child; give `labels/1`. Errors: of every stage, artifact and limit."""
+    return _call("labels", (prepare(request, options, progress), mode, max_length, generation_tag_only), session)
+
+
+def batch(
+    requests: Sequence[bytes | Fields],
+    options: Options,
+    *,
+    padding_side: str = "left",
+    pad_id: int | None = None,
+    packed: bool = False,
+    mode: str = "assistant_only",
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Lay several requests out as one batch in a child; give `batch/1`, or `packed/1`. Errors: as `labels`."""
+    jobs = [prepare(request, options, progress) for request in requests]
+    return _call("batch", (jobs, padding_side, pad_id, packed, mode), session)
+
+
+def prefix(
+    request: bytes | Fields,
+    options: Options,
+    *,
+    block_size: int = 16,
+    model_revision: str = "",
+    adapter: str = "none",
+    progress: Progress | None = None,
+    session: str = OWN,
+) -> dict[str, Any]:
+    """Compare each step of a conversation with the next in a child; give `prefix/1`. Errors: as `labels`."""
+    return _call("prefix", (prepare(request, options, progress), block_size, model_revision, adapter), session)
+
+
 def next_tokens(
     request: bytes | Fields,
     sides: Sequence[Options],
