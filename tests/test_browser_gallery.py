@@ -276,11 +276,11 @@ def test_the_plots_tab_draws_says_selects_and_exports(open_page: Any) -> None:
     assert "messages[1]" in said and "tokens" in said
     bar.click()
     assert bench_js(bench, "bench.pick") == {"kind": "part", "q": 0, "key": "messages[1]"} and "messages[1]" in bench.card()  # fmt: skip
-    page.locator(".ti-plot summary").nth(3).click()
-    page.locator(".ti-plot").nth(3).locator(".ti-table .ti-link").nth(0).click()
+    page.locator(".ti-plot summary").nth(4).click()
+    page.locator(".ti-plot").nth(4).locator(".ti-table .ti-link").nth(0).click()
     assert bench_js(bench, "bench.pick.kind") == "tokens"
     with page.expect_download() as started:
-        page.locator(".ti-plot").nth(4).get_by_role("button", name="as SVG").click()
+        page.locator(".ti-plot").nth(2).get_by_role("button", name="as SVG").click()
     text = Path(started.value.path()).read_text("utf-8")
     assert started.value.suggested_filename == "bytes-per-token.svg" and text.startswith("<?xml") and "url(#" in text and "var(" not in text  # fmt: skip
     with page.expect_download() as started:

@@ -42,12 +42,14 @@ class Picture {
   // A vertical axis from 0 to at least that value, with its name.
   axis(most, name, whole) {
     const raw = Math.max(most, whole ? 1 : 0.1) / 4, power = 10 ** Math.floor(Math.log10(raw)), step = Math.max(whole ? 1 : 0, [1, 2, 5, 10].find((n) => n * power >= raw) * power), top = Math.ceil(Math.max(most, step) / step - 1e-9) * step;
+    const labels = Array.from({ length: Math.round(top / step) + 1 }, (_, k) => number(+(k * step).toFixed(2)));
+    this.left = Math.max(46, 26 + 6.5 * Math.max(...labels.map((words) => words.length)));
     this.y = (value) => this.bottom - (value / top) * (this.bottom - this.top);
-    for (let k = 0; k * step <= top + 1e-9; k++) {
+    labels.forEach((words, k) => {
       const y = this.y(k * step);
       this.line(this.left, y, this.width - this.right, y, '--line', {});
-      this.text(this.left - 5, y + 4, number(+(k * step).toFixed(2)), { 'text-anchor': 'end' });
-    }
+      this.text(this.left - 5, y + 4, words, { 'text-anchor': 'end' });
+    });
     this.line(this.left, this.top, this.left, this.bottom, '--dim', {});
     this.line(this.left, this.bottom, this.width - this.right, this.bottom, '--dim', {});
     const middle = (this.top + this.bottom) / 2;
@@ -154,7 +156,7 @@ const binned = (bars) => {
   return out;
 };
 const plotTurns = (pane, q, bench, host) => {
-  const picture = new Picture(host, 'tokens-per-message-' + letter(q).toLowerCase(), 220), all = stackOfTurns(pane), bars = binned(all), kinds = ORIGINS.filter((kind) => bars.some((bar) => bar.by[kind]));
+  const picture = new Picture(host, 'tokens-per-message-' + letter(q).toLowerCase(), 176), all = stackOfTurns(pane), bars = binned(all), kinds = ORIGINS.filter((kind) => bars.some((bar) => bar.by[kind]));
   picture.axis(Math.max(...bars.map(({ n }) => n)), t('count_axis'), true);
   picture.places(bars.map(({ place }) => place), t('turn_axis'));
   bars.forEach((bar, k) => {
@@ -171,15 +173,15 @@ const plotTurns = (pane, q, bench, host) => {
   return figureOf(picture, letter(q) + ' \u00b7 ' + t('plot_turns'), t('plot_turns_hint'), plotTable([t('turn_axis'), t('part_total'), ...kinds.map((kind) => t('part_' + kind))], rows));
 };
 const plotLength = (panes, bench, host) => {
-  const picture = new Picture(host, 'length-over-turns', 220), lines = panes.map(lengthOverTurns), turns = [...new Set(lines.flatMap((line) => line.map(({ turn }) => turn)))].sort((x, y) => turnRank(x) - turnRank(y));
+  const picture = new Picture(host, 'length-over-turns', 176), lines = panes.map(lengthOverTurns), many = Math.max(...lines.map(({ length }) => length)) > MOST_BARS, turns = [...new Set(lines.flatMap((line) => line.map(({ turn }) => turn)))].sort((x, y) => turnRank(x) - turnRank(y));
   const limit = panes.map((pane) => pane.budget && pane.budget.max_input_tokens).find(Boolean), most = Math.max(...panes.map(({ n }) => n));
   picture.axis(limit && limit < 3 * most ? Math.max(most, limit) : most, t('cumulative_axis'), true);
   picture.places(turns.map(turnPlace), t('turn_axis'));
   if (limit && limit < 3 * most) { const y = picture.y(limit); picture.line(picture.left, y, picture.width - picture.right, y, '--bad', { 'stroke-width': 1.5, 'stroke-dasharray': '6 3' }); picture.text(picture.left + 4, y - 4, t('budget_max_input_tokens') + ' ' + number(limit), { fill: picture.colour('--bad') }); }
   lines.forEach((line, q) => {
     const look = paneLook(q), places = line.map(({ turn, tokens }) => [picture.x(turns.indexOf(turn) + 0.5), picture.y(tokens)]);
-    picture.node.append(svg('polyline', { points: places.map(([x, y]) => x.toFixed(1) + ',' + y.toFixed(1)).join(' '), fill: 'none', stroke: picture.colour(look[0]), 'stroke-width': 2, 'stroke-dasharray': PANE_DASH[q % 6] }));
-    line.forEach(({ turn, tokens }, k) => picture.mark(picture.dot(...places[k], look, Math.min(5, Math.max(2, picture.wide / 4))), letter(q) + ' \u00b7 ' + turnName(turn) + ': ' + t('count_tokens', { n: number(tokens) }), () => pickTurn(bench, q, turn)));
+    picture.node.append(svg('polyline', { points: places.map(([x, y]) => x.toFixed(1) + ',' + y.toFixed(1)).join(' '), fill: 'none', stroke: picture.colour(look[0]), 'stroke-width': q ? 2 : 4.5, 'stroke-dasharray': PANE_DASH[q % 6] }));  // the first is broad, so that one over it hides nothing
+    line.forEach(({ turn, tokens }, k) => picture.mark(many ? svg('circle', { cx: places[k][0].toFixed(1), cy: places[k][1].toFixed(1), r: 4, 'fill-opacity': 0 }) : picture.dot(...places[k], look, q ? 4 : 6), letter(q) + ' \u00b7 ' + turnName(turn) + ': ' + t('count_tokens', { n: number(tokens) }), () => pickTurn(bench, q, turn)));
   });
   picture.legend(panes.map((pane, q) => ({ words: letter(q) + ' \u00b7 ' + (pane.tokenizer ? pane.tokenizer.id : ''), look: paneLook(q), dash: PANE_DASH[q % 6] })));
   picture.done(t('plot_length') + '. ' + panes.map((pane, q) => letter(q) + ' ' + t('count_tokens', { n: number(pane.n) })).join(', '));
@@ -198,7 +200,7 @@ const pickLength = (bench, q, length) => {
   for (let k = 0; k < pane.n; k++) { const i = (from + k) % pane.n; if (fits(i)) { bench.select(q, i, true); return; } }
 };
 const plotHistogram = (panes, bench, host) => {
-  const picture = new Picture(host, 'token-lengths', 220), counts = panes.map(lengthHistogram), name = (length) => (length === LONGEST_TOKEN ? '\u2265' + LONGEST_TOKEN : String(length));
+  const picture = new Picture(host, 'token-lengths', 176), counts = panes.map(lengthHistogram), name = (length) => (length === LONGEST_TOKEN ? '\u2265' + LONGEST_TOKEN : String(length));
   const groups = counts[0].map((_, length) => ({ length, values: counts.map((each) => each[length]), say: (q) => letter(q) + ' \u00b7 ' + t('length_bytes', { n: name(length) }) + ': ' + t('count_tokens', { n: number(counts[q][length]) }), act: (q) => pickLength(bench, q, length) }));
   picture.axis(Math.max(...counts.flat()), t('count_axis'), true);
   picture.places(groups.map(({ length }) => name(length)), t('length_axis'));
@@ -209,7 +211,7 @@ const plotHistogram = (panes, bench, host) => {
   return figureOf(picture, t('plot_lengths'), t('plot_lengths_hint'), plotTable([t('length_axis'), ...panes.map((_, q) => letter(q))], rows));
 };
 const plotScripts = (panes, bench, host) => {
-  const picture = new Picture(host, 'bytes-per-token', 220), costs = panes.map(scriptCosts), names = SCRIPTS.map(([name]) => name).filter((name) => costs.some((rows) => rows.some((row) => row.name === name)));
+  const picture = new Picture(host, 'bytes-per-token', 176), costs = panes.map(scriptCosts), names = SCRIPTS.map(([name]) => name).filter((name) => costs.some((rows) => rows.some((row) => row.name === name)));
   const of = (q, name) => costs[q].find((row) => row.name === name), rate = (row) => (row ? row.bytes / row.tokens : 0), pick = (q, name) => { const row = of(q, name); if (row) bench.choose({ kind: 'bytes', q, from: row.first, to: row.first + 1 }, true); };
   const groups = names.map((name) => ({ name, values: panes.map((_, q) => rate(of(q, name))), act: (q) => pick(q, name), say: (q) => { const row = of(q, name); return letter(q) + ' \u00b7 ' + t('script_' + name) + ': ' + t('script_value', { rate: rate(row).toFixed(2), bytes: number(row.bytes), tokens: number(+row.tokens.toFixed(1)) }); } }));
   picture.axis(Math.max(0, ...groups.flatMap(({ values }) => values)), t('rate_axis'), false);
@@ -227,7 +229,7 @@ const drawPlots = (state, host, bench) => {
   if (!shown.length) { host.replaceChildren(el('p', 'ti-note', t('plots_none'))); return; }
   host.width = (host.clientWidth - 24 - (host.clientWidth > 930 ? 12 : 0)) / (host.clientWidth > 930 ? 2 : 1) - 22;
   const full = panes.every((pane) => pane.n) ? panes : [];
-  box.append(...shown.map(([pane, q]) => plotTurns(pane, q, bench, host)), ...(full.length ? [plotLength, plotHistogram, plotScripts].map((plot) => plot(full, bench, host)) : []));
+  box.append(...shown.map(([pane, q]) => plotTurns(pane, q, bench, host)), ...(full.length ? [plotScripts, plotLength, plotHistogram].map((plot) => plot(full, bench, host)) : []));
   [...box.children].forEach((figure, k) => { figure.dataset.plot = k; figure.querySelector('details').open = open.has(String(k)); if (k < shown.length) figure.classList.add('ti-plot' + shown[k][1]); });
   host.replaceChildren(box);
   host.scrollTop = top;

@@ -131,7 +131,7 @@ ENGLISH: dict[str, str] = {
     "ex_same_text_other_ids": "The same text, other ids",
     "ex_same_text_other_ids_text": "Both vocabularies are Qwen's and the text is the same to the byte, but only A's tokenizer knows <think> and <tool_call> as tokens of their own. A program that counts with the ranks of B counts more.",
     "ex_chinese_cost": "What Chinese costs",
-    "ex_chinese_cost_text": "The same two sentences under an older and a newer vocabulary: see the bytes per token of each script. In A most Chinese characters take a token or more each, in B a token often holds a whole word.",
+    "ex_chinese_cost_text": "The same two sentences under an older and a newer vocabulary: see the bytes per token of each script. In A most Chinese characters are a token each, in B a token often holds a whole word.",
 }
 
 CHINESE: dict[str, str] = {
@@ -263,5 +263,5 @@ CHINESE: dict[str, str] = {
     "ex_same_text_other_ids": "文本相同,id 不同",
     "ex_same_text_other_ids_text": "两个词表都属于 Qwen,文本逐字节相同,但只有 A 的分词器把 <think> 与 <tool_call> 认作独立的词元。用 B 的 ranks 计数的程序会数得更多。",
     "ex_chinese_cost": "中文的代价",
-    "ex_chinese_cost_text": "同样两句话,一个较旧的词表与一个较新的词表:请看各文字每词元的字节数。A 中多数汉字各占一个以上的词元,B 中一个词元常常是整个词。",
+    "ex_chinese_cost_text": "同样两句话,一个较旧的词表与一个较新的词表:请看各文字每词元的字节数。A 中多数汉字各占一个词元,B 中一个词元常常是整个词。",
 }
