@@ -16,6 +16,7 @@ from inspector.ui.strings import STRINGS
 from inspector.ui.views import VIEWS
 
 PROFILES = ("transformers", "vllm", "openai")
+PAGE_ENGINES = ("jinja2", "minijinja")  # the default first; llama.cpp's runs in a server of its own, which a page does not start
 POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
 CONCURRENCY = 8
 
@@ -71,6 +72,7 @@ def start_value() -> str:
         "views": [{"id": view.id} for view in VIEWS],
         "profile": PROFILES,
         "policy": POLICIES,
+        "engines": PAGE_ENGINES,
         "models": [preset.id for preset in presets.tokenizers().values() if preset.model is not None],
         "presets": choices(),
         "examples": [example.to_dict() for example in EXAMPLES],

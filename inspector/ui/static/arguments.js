@@ -22,9 +22,10 @@ const givenArguments = (text) => {
 };
 
 class ArgumentInputs {
-  // found(): [[letter of a pane, its template's arguments], ...]; read() and write(text) the JSON text.
-  constructor({ found, read, write, name }) {
-    Object.assign(this, { found, read, write, name });
+  // found(): [[letter of a pane, its template's arguments], ...]; read() and write(text) the JSON text; otherwise(), if it is
+  // there, says what holds without an argument.
+  constructor({ found, read, write, name, otherwise }) {
+    Object.assign(this, { found, read, write, name, otherwise });
     this.node = el('div', 'ti-args'); this.node.setAttribute('role', 'group');
     this.rows = []; this.signature = null;
     this.uid = FLOW.uid + '-arg' + (ArgumentInputs.made = (ArgumentInputs.made || 0) + 1);
@@ -109,6 +110,7 @@ class ArgumentInputs {
   }
   // What happens without it; by pane where their templates differ.
   without({ argument: { panes, defaults } }) {
+    if (this.otherwise) return this.otherwise();
     const text = (value) => (value === null || value === undefined ? '?' : typeof value === 'string' ? showButSpaces(value) : JSON.stringify(value)), texts = defaults.map(text), one = new Set(texts).size === 1;
     if (one && texts[0] === '?') return t('argument_none');
     return t('argument_default', { value: one ? texts[0] : texts.map((value, k) => panes[k] + ' ' + value).join(', ') });

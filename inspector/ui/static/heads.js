@@ -78,18 +78,46 @@ class Head {
   }
   disclose(key, on = this.buttons[key].getAttribute('aria-expanded') !== 'true') {
     this.buttons[key].setAttribute('aria-expanded', on);
-    if (key === 'revisions') { if (on) this.revisions.open(); else this.revisions.close(); } else this.options.box.hidden = !on;
+    if (key === 'revisions') { if (on) this.revisions.open(); else this.revisions.close(); } else { this.options.box.hidden = !on; this.showOptions(); }
   }
-  // What holds for this pane only.
+  // What holds for this pane only: a template's name, and what takes the place of the form's profile, engine and arguments.
   optionBox() {
-    const box = el('div', 'ti-paneopts'), field = el('div', 'ti-field'), label = el('label'), name = el('input'), list = el('datalist');
-    box.hidden = true; field.dataset.field = 'name';
-    name.type = 'text'; name.spellcheck = false; name.autocomplete = 'off'; name.dataset.in = 'template_name' + this.q;
-    name.id = FLOW.uid + '-name' + this.q; label.htmlFor = name.id; list.id = name.id + '-list'; name.setAttribute('list', list.id);
+    const box = el('div', 'ti-paneopts'), fields = {};
+    box.hidden = true;
+    const add = (key, node, place) => {
+      const field = el('div', 'ti-field'), label = el('label'), err = el('p', 'ti-err');
+      field.dataset.field = place; node.dataset.in = key + this.q; node.id = FLOW.uid + '-' + key + this.q; label.htmlFor = node.id;
+      err.id = node.id + '-err'; err.hidden = true; err.setAttribute('role', 'alert'); node.setAttribute('aria-describedby', err.id);
+      field.append(label, node); box.append(field);
+      fields[key] = { field, label, node, err };
+      return field;
+    };
+    const text = (tag) => { const node = el(tag); node.spellcheck = false; node.autocomplete = 'off'; node.addEventListener('input', (event) => { if (!event.isComposing) this.optioned(); }); node.addEventListener('compositionend', () => this.optioned()); return node; };
+    const choice = (values) => { const node = el('select'); for (const value of ['', ...values]) { const option = el('option', '', value); option.value = value; node.append(option); } node.addEventListener('change', () => this.optioned()); return node; };
+    const name = text('input'), list = el('datalist'), own = text('textarea');
+    name.type = 'text'; own.rows = 2;
+    list.id = FLOW.uid + '-names' + this.q; name.setAttribute('list', list.id);
     for (const value of ['default', 'tool_use', 'rag']) { const option = el('option'); option.value = value; list.append(option); }
-    name.addEventListener('input', this.onInput);
-    field.append(label, name, list); box.append(field);
-    return { box, label, name };
+    add('template_name', name, 'name').append(list);
+    add('pane_profile', choice(this.config.profile), 'profile');
+    add('pane_engine', choice(this.config.engines.slice(1)), 'engine');
+    const wide = add('pane_arguments', own, 'arguments');
+    wide.classList.add('ti-wideopt');
+    const inputs = new ArgumentInputs({
+      found: () => { const pane = this.bench.state.own.panes[this.q]; return [[letter(this.q), (pane && pane.template && pane.template.arguments) || []]]; },
+      read: () => own.value, write: (json) => { own.value = json; this.optioned(); }, name: () => letter(this.q) + ' ' + t('pane_arguments'), otherwise: () => t('as_in_the_form'),
+    });
+    for (const { field, err } of Object.values(fields)) field.append(err);
+    wide.append(inputs.node);
+    return { box, fields, inputs, name, profile: fields.pane_profile.node, engine: fields.pane_engine.node, own };
+  }
+  optioned() { this.showOptions(); this.onInput(); }
+  // How many of them are set stands at the button.
+  showOptions() {
+    const { options } = this, set = [this.takesName() && options.name.value.trim(), options.profile.value, options.engine.value, options.own.value.trim()].filter(Boolean).length;
+    this.buttons.options.textContent = t('head_options') + (set ? ' (' + set + ')' : '');
+    options.fields.template_name.field.hidden = !this.takesName();
+    options.inputs.update();
   }
 
   localize() {
@@ -103,7 +131,10 @@ class Head {
     }
     for (const [key, node] of Object.entries(this.buttons)) { node.textContent = t('head_' + key); node.setAttribute('aria-label', name + ' ' + t('head_' + key)); }
     for (const key of ['revisions', 'options']) if (!this.buttons[key].hasAttribute('aria-expanded')) this.buttons[key].setAttribute('aria-expanded', false);
-    this.options.label.textContent = t('template_name'); this.options.name.setAttribute('aria-label', name + ' ' + t('template_name')); this.options.name.placeholder = t('template_name_hint');
+    for (const [key, { label, node }] of Object.entries(this.options.fields)) { label.textContent = t(key); node.setAttribute('aria-label', name + ' ' + t(key)); }
+    this.options.profile.options[0].textContent = t('as_in_the_form'); this.options.engine.options[0].textContent = this.config.engines[0];
+    this.options.name.placeholder = t('template_name_hint'); this.options.own.placeholder = t('as_in_the_form');
+    this.showOptions();
     this.revisions.draw(); this.editor.localize();
   }
 
@@ -113,8 +144,9 @@ class Head {
       field.last = field.select.value === CUSTOM ? field.custom.value.trim() || field.last : field.select.value.startsWith('\u0000') ? OWN : field.select.value;
       return field.last;
     });
-    if (edit) return { tokenizer, template: edit.origin ? edit.origin.ref : OWN, template_name: edit.origin ? edit.origin.name : '', template_text: edit.text };
-    return { tokenizer, template, template_name: this.takesName() ? this.options.name.value.trim() : '', template_text: null };
+    const { options } = this, own = Object.fromEntries([['profile', options.profile.value], ['engine', options.engine.value], ['arguments', options.own.value.trim()]].filter(([, value]) => value));
+    if (edit) return { ...own, tokenizer, template: edit.origin ? edit.origin.ref : OWN, template_name: edit.origin ? edit.origin.name : '', template_text: edit.text };
+    return { ...own, tokenizer, template, template_name: this.takesName() ? this.options.name.value.trim() : '', template_text: null };
   }
   takesName() { return [OWN, CUSTOM].includes(this.template.select.value); }
   // The edit that is in force: a draft, or one that was kept; null for a template as it is.
@@ -137,6 +169,7 @@ class Head {
     for (const { select, custom, hint } of [this.tokenizer, this.template]) custom.hidden = hint.hidden = select.value !== CUSTOM;
     this.keepEdit();
     this.drawEditor();
+    this.showOptions();
     if (!this.revisions.node.hidden) this.revisions.draw();
   }
   keepEdit() {
@@ -300,6 +333,7 @@ class Head {
     if (gone.length) this.counts.append(button('ti-hot ti-forgedcount ti-taken', gone.map(([key, n]) => t(key, { n: number(n) })).join(', '), () => this.bench.open('budget')));
     this.bar.replaceChildren(partBar(pane, this.q, this.bench));
     this.bench.argumentInputs.update();
+    this.showOptions();
     const findings = pane.findings.filter(({ rule }) => rule !== 'budget-dropped'), small = findings.filter(({ rule }) => rule === 'template-pairing'), large = findings.filter((finding) => !small.includes(finding));
     if (small.length) this.counts.append(this.smallNotes(small));
     this.notes.hidden = !large.length;
