@@ -162,6 +162,27 @@ def test_an_edit_renders_as_it_is_typed_shows_its_error_and_is_kept_as_a_revisio
     assert page.evaluate("() => document.querySelector('[data-in=template0]').selectedOptions[0].textContent") == label
 
 
+def test_a_pane_may_have_its_own_arguments_profile_and_engine(bench: Inspector) -> None:
+    page = reset(bench)
+    bench.choose("template1", "qwq-32b@current")
+    assert bench.pane(0) == bench.pane(1)
+    page.click('.ti-head1 [data-do="options"]')
+    page.click('.ti-head1 [data-arg="enable_thinking"]')
+    bench.settle()
+    assert page.input_value('[data-in="pane_arguments1"]') == '{"enable_thinking": true}'
+    assert page.input_value('[data-in="arguments"]') == "" and bench.pane(0)["text"] != bench.pane(1)["text"]
+    bench.type_in("pane_arguments1", "{ no")
+    assert bench.error("pane_arguments1") and not bench.error("pane_arguments0")
+    bench.type_in("pane_arguments1", "")
+    bench.choose("pane_engine1", "minijinja")
+    assert page.inner_text('.ti-head1 [data-do="options"]') == "More (1)"
+    assert bench.pane(0)["text"] == bench.pane(1)["text"] or bench.error("template1")
+    bench.choose("pane_engine1", "")
+    bench.choose("pane_profile1", "openai")
+    assert bench.pane(1)["text"] == bench.pane(0)["text"]
+    page.click('.ti-head1 [data-do="options"]')
+
+
 def test_a_template_that_never_rendered_can_be_read_and_mended(bench: Inspector) -> None:
     page = reset(bench)
     bench.type_in("messages", messages("first", "second"))
@@ -186,7 +207,7 @@ def test_a_template_that_never_rendered_can_be_read_and_mended(bench: Inspector)
 
 def test_argument_inputs_follow_the_templates_and_write_into_the_json(bench: Inspector) -> None:
     page = reset(bench)
-    asked = page.locator('[data-arg="enable_thinking"]')
+    asked = page.locator('.ti-fields [data-arg="enable_thinking"]')
     assert asked.evaluate("node => node.indeterminate") and "not given: false" in page.inner_text(".ti-args")
     before = bench.pane(0)["text"]
     asked.focus()
@@ -209,12 +230,12 @@ def test_argument_inputs_follow_the_templates_and_write_into_the_json(bench: Ins
         0,
         "{% if mood == 'calm' or mood == 'wild' %}{{ mood }}{% endif %} {{ date_string | default('today') }}{% if list_of is defined %}{% for t in list_of %}{{ t }}{% endfor %}{% endif %}",
     )
-    assert page.locator('[data-arg="mood"] option').all_inner_texts()[1:] == ["calm", "wild"]
-    page.select_option('[data-arg="mood"]', label="wild")
-    page.fill('[data-arg="date_string"]', f'{HOSTILE[0]} "q"')
-    page.fill('[data-arg="list_of"]', '[1, "x"')
+    assert page.locator('.ti-fields [data-arg="mood"] option').all_inner_texts()[1:] == ["calm", "wild"]
+    page.select_option('.ti-fields [data-arg="mood"]', label="wild")
+    page.fill('.ti-fields [data-arg="date_string"]', f'{HOSTILE[0]} "q"')
+    page.fill('.ti-fields [data-arg="list_of"]', '[1, "x"')
     assert "Write a JSON list" in page.inner_text(".ti-args")
-    page.fill('[data-arg="list_of"]', '[1, "x"]')
+    page.fill('.ti-fields [data-arg="list_of"]', '[1, "x"]')
     bench.settle()
     assert bench.pane(0)["text"] == f'wild {HOSTILE[0]} "q"1x'
     page.screenshot(path=shot("arguments-wide-light"))
