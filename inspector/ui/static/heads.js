@@ -101,14 +101,13 @@ class Head {
     add('template_name', name, 'name').append(list);
     add('pane_profile', choice(this.config.profile), 'profile');
     add('pane_engine', choice(this.config.engines.slice(1)), 'engine');
-    const wide = add('pane_arguments', own, 'arguments');
-    wide.classList.add('ti-wideopt');
+    add('pane_arguments', own, 'arguments').classList.add('ti-wideopt');
     const inputs = new ArgumentInputs({
       found: () => { const pane = this.bench.state.own.panes[this.q]; return [[letter(this.q), (pane && pane.template && pane.template.arguments) || []]]; },
       read: () => own.value, write: (json) => { own.value = json; this.optioned(); }, name: () => letter(this.q) + ' ' + t('pane_arguments'), otherwise: () => t('as_in_the_form'),
     });
     for (const { field, err } of Object.values(fields)) field.append(err);
-    wide.append(inputs.node);
+    box.append(inputs.node);
     return { box, fields, inputs, name, profile: fields.pane_profile.node, engine: fields.pane_engine.node, own };
   }
   optioned() { this.showOptions(); this.onInput(); }
