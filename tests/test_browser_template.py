@@ -222,6 +222,15 @@ def test_argument_inputs_follow_the_templates_and_write_into_the_json(bench: Ins
     asked.click()
     bench.settle()
     assert page.input_value('[data-in="arguments"]') == '{\n  "nobody": 1e2\n}' and bench.pane(0)["text"] == before
+    page.keyboard.press("Control+Z")  # what an input wrote is undone as what is typed there
+    bench.settle()
+    assert page.input_value('[data-in="arguments"]').endswith('"enable_thinking": false\n}')
+    bench.type_in("arguments", "{enable_thinking: true, /* JSON5 */}")
+    assert asked.is_checked()
+    asked.click()
+    asked.click()
+    bench.settle()
+    assert page.input_value('[data-in="arguments"]') == ""
     bench.type_in("arguments", "{ not JSON")
     assert asked.is_disabled() and page.input_value('[data-in="arguments"]') == "{ not JSON"
     bench.type_in("arguments", "")

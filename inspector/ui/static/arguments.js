@@ -1,4 +1,4 @@
-// Inputs for the arguments that the panes' templates read. The JSON of the arguments editor stays the truth: an input shows
+// Inputs for the arguments that the panes' templates read. The JSON (or JSON5) of the arguments editor stays the truth: an input shows
 // what it says and writes into its text at that one place; "not given" takes the argument out.
 
 // The JSON text with an argument set to the JSON `value`, or taken out (null); null where the text is no object.
@@ -9,16 +9,23 @@ const setArgument = (text, name, value) => {
   if (!root || root.kind !== 'object') return null;
   const members = scan.nodes.filter(({ steps }) => steps.length === 1), at = members.map(({ steps }) => steps[0]).lastIndexOf(name), last = members[members.length - 1];
   if (at >= 0 && value !== null) return text.slice(0, members[at].from) + value + text.slice(members[at].to);
-  if (value !== null && !last) return text.slice(0, root.from + 1) + pair + text.slice(root.to - 1);
+  if (value !== null && !last) return text.slice(0, root.from + 1) + pair + text.slice(root.from + 1);
   if (value !== null) return text.slice(0, last.to) + ',' + (/\n[ \t]*$/.exec(text.slice(0, last.keyFrom)) || [' '])[0] + pair + text.slice(last.to);
   if (at < 0) return text;
   if (members.length === 1) return '';
   return at + 1 < members.length ? text.slice(0, members[at].keyFrom) + text.slice(members[at + 1].keyFrom) : text.slice(0, members[at - 1].to) + text.slice(members[at].to);
 };
+const valueAt = (scan, node) => {
+  if (node.kind === 'object') return Object.fromEntries(node.items.map((item) => [item.steps[item.steps.length - 1], valueAt(scan, item)]));
+  if (node.kind === 'array') return node.items.map((item) => valueAt(scan, item));
+  const source = scan.text.slice(node.from, node.to);
+  return node.kind === 'string' ? textOf(scan, node) : node.kind === 'word' ? JSON.parse(source) : Number(source);
+};
 // The arguments that the text gives; null when it is not an object.
 const givenArguments = (text) => {
+  const scan = text.trim() ? scanJson(text, []) : null;
   if (!text.trim()) return {};
-  try { const value = JSON.parse(text.replace(/^\ufeff/, '')); return value && typeof value === 'object' && !Array.isArray(value) ? value : null; } catch (error) { return null; }
+  return scan && scan.nodes[0].kind === 'object' ? valueAt(scan, scan.nodes[0]) : null;
 };
 
 class ArgumentInputs {
