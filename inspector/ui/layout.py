@@ -16,7 +16,10 @@ from inspector.ui.strings import STRINGS
 from inspector.ui.views import VIEWS
 
 PROFILES = ("transformers", "vllm", "openai")
-PAGE_ENGINES = ("jinja2", "minijinja")  # the default first; llama.cpp's runs in a server of its own, which a page does not start
+PAGE_ENGINES = (
+    "jinja2",
+    "minijinja",
+)  # the default first; llama.cpp's runs in a server of its own, which a page does not start
 POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
 CONCURRENCY = 8
 

@@ -17,6 +17,7 @@ from typing import Any
 from inspector import service
 from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, prepare
+from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
 from inspector.ui import editing
 from inspector.ui.calls import access, call, malformed, own_machine, session_of
@@ -246,19 +247,36 @@ def _options(pane: dict[str, Any], now: datetime | None) -> Options:
 
     Errors: OptionInvalid naming the field.
     """
-    text = pane.get("template_text")
+    text, engine = pane.get("template_text"), pane.get("engine")
     return make_options(
         tokenizer=pane["tokenizer"],
         template=pane["template"] or None,
         template_text=text if isinstance(text, str) else None,
         name=str(pane.get("template_name") or "") or None,
+        arguments=_arguments(pane.get("arguments")),
         add_generation_prompt=bool(pane.get("add_generation_prompt", True)),
         clock=pane["clock"] or now,
         profile=pane["profile"],
         policy=pane["policy"],
         context_window=whole_number("context_window", pane.get("context_window")),
         max_new_tokens=whole_number("max_new_tokens", pane.get("max_new_tokens")) or 0,
+        **({"engine": engine} if isinstance(engine, str) and engine else {}),
     )
+
+
+def _arguments(given: Any) -> dict[str, Any]:
+    """Read a pane's own template arguments, an object or its JSON text; they win over the shared ones.
+
+    Errors: InputInvalid, OptionInvalid.
+    """
+    if given is None or given == "":
+        return {}
+    value = loads(given, root="chat_template_kwargs") if isinstance(given, str) else given
+    if not isinstance(value, dict):
+        from inspector.ui.payload import option_error
+
+        raise option_error("arguments", "a pane's arguments are no JSON object", 'write {"name": value, ...}')
+    return value
 
 
 def whole_number(option: str, text: Any) -> int | None:

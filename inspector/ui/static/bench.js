@@ -90,7 +90,7 @@ class Bench {
     const value = (name) => this.field(name).value, fields = {}, options = { add_generation_prompt: this.field('add_generation_prompt').checked };
     for (const name of ['messages', 'tools', 'documents', 'arguments']) fields[name] = value(name);
     for (const name of ['clock', 'profile', 'context_window', 'max_new_tokens', 'policy']) options[name] = value(name).trim();
-    return { fields, panes: this.heads.map((head) => ({ ...head.read(), ...options })) };
+    return { fields, panes: this.heads.map((head) => ({ ...options, ...head.read() })) };
   }
   modelRef() { const model = this.field('model').value; return model === CUSTOM ? this.field('model_ref').value.trim() : model; }
   modelChosen() { const ref = this.field('model_ref'); ref.hidden = this.field('model').value !== CUSTOM; }
