@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspector.errors import ErrorKind, InspectorError
+from inspector.errors import InspectorError
 from inspector.pasting import FORMS, SHAPES, Pasted, recognise
 from inspector.request import parse_fields
-from inspector.ui.editing import paste
 
 USER, REPLY = {"role": "user", "content": 'it\'s "hi" 你好'}, {"role": "assistant", "content": "yo"}
 M = json.dumps([USER, REPLY])
@@ -205,15 +204,3 @@ def test_hostile_and_unreadable_texts_end_in_a_clear_error(text: str, message: s
     with pytest.raises(InspectorError) as caught:
         recognise(text)
     assert message in caught.value.message and caught.value.remedy and "\n" not in caught.value.message
-
-
-def test_the_sandbox_answers_and_its_error_names_line_and_column() -> None:
-    session = "0" * 32
-    answer = json.loads(paste({"session": session, "text": json.dumps(BODY)}))
-    assert answer["error"] is None and answer["pasted"]["shape"] == "openai"
-    assert json.loads(paste({"session": session, "text": M})) == {"pasted": None, "error": None}
-    wrong = json.loads(paste({"session": session, "text": "[\n{'role': f'{x}', 'y': None}]"}))
-    assert wrong["pasted"] is None and wrong["error"].startswith("line 2, column 10: an f-string")
-    for malformed in ({"session": session}, {"session": "x", "text": ""}, None, {"session": session, "text": 3}):
-        assert "malformed" in json.loads(paste(malformed))["error"]
-    assert ErrorKind.InputTooLarge.exit_code == 4

@@ -13,18 +13,20 @@ class FormCard {
   scan() { return this.form.scan(); }
   text(node) { return textOf(this.scan(), node); }
   rows() { return this.node.kind !== 'object' ? [{ type: 'raw', at: [], rel: [] }] : this.form.tools ? toolRows(this.node) : messageRows(this.node); }
-  isFolded() { return this.folded ?? this.source.length > LONG_CARD; }
+  // What a card is drawn from, values apart; a text that grows long while it is typed does not fold under the hands.
+  shapeOf(rows) { return JSON.stringify([rows, this.isFolded()]); }
+  isFolded() { const node = document.activeElement; return this.folded ?? (this.source.length > LONG_CARD && !(node.field && this.li.contains(node))); }
   fold(on) { if (on === this.isFolded()) return; this.folded = on; if (this.built) this.rebuild(); }
 
   // ---- drawing ----------------------------------------------------------------------------------------------------
   build() {
     if (this.built || !this.scan()) return;
     this.built = true;
-    const rows = this.rows();
-    this.fields = []; this.signature = JSON.stringify(rows);
+    const rows = this.rows(), folded = this.isFolded();
+    this.fields = []; this.signature = this.shapeOf(rows);
     this.li.style.minHeight = '';
     this.li.replaceChildren(this.head());
-    if (!this.isFolded()) { const body = el('div', 'ti-msgbody'); this.fill(body, rows); if (this.node.kind === 'object') body.append(this.adder()); this.li.append(body); }
+    if (!folded) { const body = el('div', 'ti-msgbody'); this.fill(body, rows); if (this.node.kind === 'object') body.append(this.adder()); this.li.append(body); }
     this.refresh();
   }
   unbuild() { this.li.style.minHeight = this.li.offsetHeight + 'px'; this.li.replaceChildren(); this.built = false; this.fields = []; }
@@ -36,7 +38,7 @@ class FormCard {
     if (focus && focus.index === this.index) this.form.restore(focus);
   }
   refresh() {
-    if (JSON.stringify(this.rows()) !== this.signature) { this.rebuild(); return; }
+    if (this.shapeOf(this.rows()) !== this.signature) { this.rebuild(); return; }
     this.headline();
     for (const field of this.fields) field.show();
   }

@@ -68,7 +68,10 @@ class Writing {
     if (held && caret) editor.go(caret);
     this.bench.mark();
   }
-  restore() { if (stored('localStorage', 'form') === '1') this.show(this.editor('messages'), 'form'); }
+  restore() {
+    this.history = new UndoHistory(this.texts());  // what a reload brings back is where undoing ends
+    if (stored('localStorage', 'form') === '1') this.show(this.editor('messages'), 'form');
+  }
 
   // ---- changes ----------------------------------------------------------------------------------------------------
   keepCaret(editor) { const caret = editor.caret(); this.caret = caret && { name: editor.name, from: caret[0], to: caret[1] }; }
