@@ -233,6 +233,9 @@ def page_stream(payload: bytes) -> bytes:
     return _answer(page.table(steps.to_dict()))
 
 
+_compared: dict[tuple[str, str], Any] = {}  # of this child's last comparison: more than load_tokenizer keeps
+
+
 def page_tokenizers(payload: bytes) -> bytes:
     """Tokenize a pickled (text, TokenizerArtifacts by reference, prices by reference, whether as CSV); give the table of
     the page's Tokenizers view, or its CSV. A tokenizer that cannot be loaded is in `missing` and stops no other."""
@@ -245,9 +248,11 @@ def page_tokenizers(payload: bytes) -> bytes:
     loaded, missing = {}, []
     for ref, artifact in artifacts.items():
         try:
-            loaded[ref] = load_tokenizer(artifact)
+            loaded[ref] = _compared.get((ref, artifact.digest)) or load_tokenizer(artifact)
         except InspectorError as error:
             missing.append({"ref": ref, "error": error_text(error)})
+    _compared.clear()
+    _compared.update({(ref, artifacts[ref].digest): tokenizer for ref, tokenizer in loaded.items()})
     side = side_by_side(text, list(loaded.values()))
     priced = [replace(row, price=prices.get(ref)) for row, ref in zip(side.rows, loaded, strict=True)]
     side = replace(side, rows=tuple(priced))

@@ -5,15 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from page import ANSWER_MS, HOSTILE, NARROW, messages, shot
+from page import ANSWER_MS, HOSTILE, NARROW, WIDE, Inspector, messages, shot
 
 from inspector.sources import resolve_tokenizer
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def bench(browser: Any, address: str) -> Iterator[Inspector]:
+    """One page for the whole module: its session keeps the tokenizers that it has loaded."""
+    opened = Inspector(browser, address)
+    yield opened
+    opened.context.close()
+    assert opened.outside == [] and opened.faults == []
 
 
 def wait(bench: Any, text: str, where: str = ".ti-panel") -> None:
@@ -36,6 +46,9 @@ def in_chinese_on_a_phone(bench: Any, view: str, said: str) -> None:
     assert bench.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth && document.querySelector('.ti-panel').scrollWidth <= document.querySelector('.ti-panel').clientWidth + 1")  # fmt: skip
     raw = bench.page.evaluate("() => [...document.querySelectorAll('.ti-panel .ti-key, .ti-panel button, .ti-panel th, .ti-panel .ti-boxhead, .ti-tools button')].map(n => n.textContent.trim()).filter(t => /^[a-z]+(_[a-z]+)+$/.test(t) && t !== 'vocab_size')")  # fmt: skip
     assert raw == []
+    for act in ("language", "dark"):
+        bench.page.click(f'[data-act="{act}"]')
+    bench.page.set_viewport_size(WIDE)
 
 
 def unharmed(bench: Any) -> None:
@@ -43,8 +56,7 @@ def unharmed(bench: Any) -> None:
     assert bench.page.locator("#bench script, #bench img, #bench .ti-panel iframe").count() == 0
 
 
-def test_stages_follow_the_selection_and_open_by_keyboard(open_page: Any) -> None:
-    bench = open_page()
+def test_stages_follow_the_selection_and_open_by_keyboard(bench: Any) -> None:
     bench.choose("tokenizer1", "minilm")
     bench.open("stages")
     wait(bench, "Post-processor")
@@ -81,8 +93,7 @@ def test_stages_follow_the_selection_and_open_by_keyboard(open_page: Any) -> Non
     unharmed(bench)
 
 
-def test_a_stream_is_stepped_through_by_keyboard_up_to_a_stop_string(open_page: Any) -> None:
-    bench = open_page()
+def test_a_stream_is_stepped_through_by_keyboard_up_to_a_stop_string(bench: Any) -> None:
     bench.type_in("messages", messages("é🧮 ok", "done</s> never shown"))
     bench.open("stream")
     wait(bench, "A stream shows so far")
@@ -120,8 +131,7 @@ def test_a_stream_is_stepped_through_by_keyboard_up_to_a_stop_string(open_page: 
     unharmed(bench)
 
 
-def test_tokenizers_are_compared_priced_and_saved(open_page: Any) -> None:
-    bench = open_page()
+def test_tokenizers_are_compared_priced_and_saved(bench: Any) -> None:
     bench.open("tokenizers")
     bench.page.wait_for_selector(".ti-rates", timeout=ANSWER_MS)
     other = bench.page.locator('[data-in="tokenizers_other"]')
@@ -157,8 +167,7 @@ def test_tokenizers_are_compared_priced_and_saved(open_page: Any) -> None:
     unharmed(bench)
 
 
-def test_own_files_become_a_panes_tokenizer_and_wrong_ones_say_why(open_page: Any, tmp_path: Path) -> None:
-    bench = open_page()
+def test_own_files_become_a_panes_tokenizer_and_wrong_ones_say_why(bench: Any, tmp_path: Path) -> None:
     ids = bench.pane(0)["ids"]
     sent: list[int] = []
     bench.page.on("request", lambda request: sent.append(len(request.post_data or "")) if "component_server" in request.url else None)  # fmt: skip

@@ -122,7 +122,7 @@ class Stepper {
   }
   // The number of the last step; the place stays where it can.
   bound(last) { this.last = Math.max(0, last); this.slider.max = this.last; this.slider.disabled = this.last === 0; this.at = Math.min(this.at, this.last); this.mark(); }
-  mark() { this.slider.value = this.at; this.count.textContent = number(this.at + 1) + ' / ' + number(this.last + 1); }
+  mark() { this.slider.value = this.at; this.slider.setAttribute('aria-valuetext', (this.at + 1) + ' / ' + (this.last + 1)); this.count.textContent = number(this.at + 1) + ' / ' + number(this.last + 1); }
   to(k) { this.at = Math.max(0, Math.min(this.last, k)); this.mark(); this.act(this.at); }
   play() {
     if (this.timer) { this.stop(); return; }
@@ -172,7 +172,13 @@ const selectedText = (bench) => {
   let from = a, to = b;
   while (inside(from)) from--;
   while (inside(to)) to++;
-  return Array.from(fromUtf8.decode(bytes.subarray(from, to))).slice(0, MOST_SELECTED).join('');
+  const text = bytes.length ? fromUtf8.decode(bytes.subarray(from, to)) : firstTyped(bench);
+  return Array.from(text).slice(0, MOST_SELECTED).join('');
+};
+// The user's first message as it was typed: a pane of ids alone has no text.
+const firstTyped = (bench) => {
+  for (let k = 0; k < 100; k++) { const role = bench.textAt('messages[' + k + '].role'); if (!role) break; if (role === 'user') return bench.textAt('messages[' + k + '].content'); }
+  return bench.textAt('messages[0].content');
 };
 
 // Fixed sentences of the tokenizer tools, for `said`.

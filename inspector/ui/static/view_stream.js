@@ -20,7 +20,7 @@ const buildStream = (bench, kept) => {
     draw();
   });
   const draw = () => { const { answer } = asker; if (!answer || answer.error) return; drawStream(out, answer, ui, stepper); };
-  const stepper = new Stepper('stream_at', node, draw);
+  const stepper = new Stepper('stream_at', node, () => { draw(); const { answer } = asker; if (answer && !answer.error && !stepper.timer) bench.tell(stepFacts(answer, stepOf(answer, stepper.at), stepper.at, stepper.at === stepper.last).join('; ')); });
   const fill = () => {
     const q = +which.value, pane = bench.state.own.panes[q], { pick } = bench, some = pick && pick.kind === 'tokens' && pick.q === q && pick.to - pick.from > 1 && !bench.state.safeOn;
     const [from, to] = some ? [pick.from, pick.to] : [0, pane.n];
@@ -58,7 +58,6 @@ const streamParts = (answer, ui, k, go, open) => {
   if (step.held_for_stop) box.append(el('span', 'ti-waits', show(step.held_for_stop)));
   if (step.held) box.append(el('span', 'ti-heldbytes', spacedHex(step.held)));
   if (last && answer.stopped_by) box.append(el('del', 'ti-taken', '\u2702' + show(answer.stopped_by)));
-  box.setAttribute('aria-live', 'polite');
   return [el('p', 'ti-key', t('stream_shows')), box, el('p', 'ti-facts', stepFacts(answer, step, k, last).join(' \u00b7 ')), stepTable(answer, k, go), ...cutParts(answer, go), wrongLine(answer, go), wholeTexts(answer, open)];
 };
 const stepFacts = (answer, step, k, last) => {

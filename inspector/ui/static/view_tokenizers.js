@@ -6,12 +6,12 @@ const refText = (ref) => show(ref).replaceAll('\u00b7', ' ');
 
 const buildTokenizers = (bench, kept) => {
   const node = el('div', 'ti-tool'), area = textBox(3, 'tokenizers_text', kept.text), out = el('div', 'ti-out'), other = textLine('tokenizers_other', '', 'tokenizers_add_hint'), list = el('datalist');
-  const ui = { node, chosen: kept.chosen || null, prices: kept.prices || {}, rows: kept.rows || null, filled: kept.filled ?? null, open: new Set(kept.open), bites: kept.bites || new Map() };
+  const saved = storedChoice(), ui = { node, chosen: kept.chosen || saved.chosen, prices: kept.prices || saved.prices, rows: kept.rows || null, filled: kept.filled ?? null, open: new Set(kept.open), bites: kept.bites || new Map() };
   ui.keep = () => ({ text: area.value, chosen: ui.chosen, prices: ui.prices, rows: ui.rows, filled: ui.filled, open: [...ui.open], bites: ui.bites });
   const body = () => (ui.chosen && ui.chosen.length ? { text: area.value, tokenizers: ui.chosen } : null);
   const draw = (...given) => drawTokenizers(bench, out, given, ui, remove);
-  const asker = new Asker(bench, 'tokenizers', body, draw), redraw = () => draw(asker.answer, asker.busy, '');
-  const changed = () => { if (ui.chosen.length) asker.soon(0); else out.replaceChildren(el('p', 'ti-note', t('tokenizers_none'))); };
+  const asker = new Asker(bench, 'tokenizers', body, draw);
+  const changed = () => { storeChoice(ui); if (ui.chosen.length) asker.soon(0); else out.replaceChildren(el('p', 'ti-note', t('tokenizers_none'))); };
   const remove = (ref) => {
     const all = Array.from(out.querySelectorAll('.ti-remove')), at = all.findIndex((node) => node.dataset.focus === 'remove ' + ref);
     ui.chosen = ui.chosen.filter((one) => one !== ref);
@@ -45,12 +45,20 @@ const buildTokenizers = (bench, kept) => {
     if (ui.filled === null || area.value === ui.filled) area.value = ui.filled = selectedText(bench);
     if (!ui.started) { ui.started = true; start(); } else asker.soon(300);
   };
-  ui.redraw = redraw;
   return ui;
 };
+// Which tokenizers and at what prices: kept over a reload, like the page's other inputs.
+const storedChoice = () => {
+  try {
+    const { chosen, prices } = JSON.parse(stored('sessionStorage', 'tokenizers'));
+    if (chosen.every((ref) => typeof ref === 'string') && Object.values(prices).every((price) => typeof price === 'string')) return { chosen, prices };
+  } catch (error) { /* nothing was kept */ }
+  return { chosen: null, prices: {} };
+};
+const storeChoice = ({ chosen, prices }) => keep('sessionStorage', 'tokenizers', JSON.stringify({ chosen, prices }));
 
 const drawTokenizers = (bench, out, [answer, busy, doing], ui, remove) => {
-  if (!answerState(out, answer, busy, doing)) return;
+  if (!ui.chosen.length || !answerState(out, answer, busy, doing)) return;
   keepFocus(out, () => out.replaceChildren(
     el('p', 'ti-facts', t('text_size', { chars: number(answer.num_chars), bytes: number(answer.num_bytes) })),
     ...answer.missing.map((row) => { const line = alertLine(refText(row.ref) + ': ' + row.error); line.append(' ', focusable(button('ti-link ti-remove', t('remove'), () => remove(row.ref)), 'remove ' + row.ref)); return line; }),
@@ -64,7 +72,7 @@ const countTable = (answer, ui, remove) => {
     const price = textLine('price', ui.prices[row.ref]), cost = el('span', 'ti-at'), name = el('span', '', refText(row.ref));
     price.inputMode = 'decimal'; price.dataset.price = row.ref; focusable(price, 'price ' + row.ref); price.setAttribute('aria-label', refText(row.ref) + ' ' + t('price'));
     const spend = () => { const value = priceOf(ui, row.ref), wrong = Boolean(price.value.trim()) && value === null; if (wrong) price.setAttribute('aria-invalid', 'true'); else price.removeAttribute('aria-invalid'); cost.textContent = wrong ? t('no_price') : value === null ? '\u2013' : money(value * row.num_tokens / 1e6); };
-    price.addEventListener('input', () => { ui.prices[row.ref] = price.value; spend(); });
+    price.addEventListener('input', () => { ui.prices[row.ref] = price.value; storeChoice(ui); spend(); });
     spend();
     if (row.tokenizer !== row.ref) name.title = row.tokenizer;
     const gone = focusable(button('ti-btn ti-remove', '\u00d7', () => remove(row.ref)), 'remove ' + row.ref); gone.setAttribute('aria-label', t('remove') + ' ' + refText(row.ref));
