@@ -167,6 +167,23 @@ def test_tokenizers_are_compared_priced_and_saved(bench: Any) -> None:
     unharmed(bench)
 
 
+def test_a_pane_of_ids_alone_has_stages_of_what_was_typed(bench: Any) -> None:
+    bench.type_in("messages", messages("ids without text"))
+    bench.choose("tokenizer0", "mistral-v1")
+    bench.choose("template0", "")
+    bench.open("stages")
+    bench.page.get_by_role("button", name="Take the selection").click()
+    assert bench.page.input_value('[data-in="stages_text"]') == "ids without text"
+    bench.page.wait_for_selector(".ti-piecebox", timeout=ANSWER_MS)
+    bench.open("stream")
+    bench.page.get_by_role("button", name="Take the selection").click()
+    wait(bench, "INST", ".ti-steptable")
+    bench.page.locator('[data-in="stream_at"]').press("End")
+    wait(bench, "[INST]·ids·without·text", ".ti-streamed")
+    bench.choose("tokenizer0", "smollm2")
+    bench.choose("template0", "qwq-32b@current")
+
+
 def test_own_files_become_a_panes_tokenizer_and_wrong_ones_say_why(bench: Any, tmp_path: Path) -> None:
     ids = bench.pane(0)["ids"]
     sent: list[int] = []

@@ -161,9 +161,9 @@ const firstContent = (bench, pane) => {
   let first = null;
   for (let s = 0; s < pane.numSegments; s++) {
     const { kind, path } = pane.originOf(s), of = kind === 'message' && /^(messages\[\d+\])\.content/.exec(path);
-    if (!of) continue;
-    if (bench.textAt(of[1] + '.role') === 'user') return contentAt(pane, pane.segments.start[s]);
-    first = first || contentAt(pane, pane.segments.start[s]);
+    const place = of && contentAt(pane, pane.segments.start[s]);
+    if (place && bench.textAt(of[1] + '.role') === 'user') return place;
+    first = first || place;
   }
   return first || [0, Math.min(pane.bytes.length, 400)];
 };

@@ -15,7 +15,8 @@ class Uploads {
     this.err = el('p', 'ti-refused'); this.err.setAttribute('role', 'alert'); this.err.hidden = true;
     head.tokenizer.label.append(' '); head.tokenizer.label.after(this.button);
     head.tokenizer.box.classList.add('ti-withfiles');
-    head.tokenizer.box.append(this.input, this.said, this.err);
+    head.tokenizer.box.append(this.input);
+    head.template.box.after(this.said, this.err);
     this.input.addEventListener('change', () => { const files = Array.from(this.input.files, (file) => ({ file, path: file.name })); this.input.value = ''; this.take(files, false); });
     const chosen = head.chosen.bind(head);
     head.chosen = () => { chosen(); this.check(); };
@@ -84,12 +85,13 @@ class Uploads {
     if (template && tokenizer) head.template.select.value = OWN;
     if (template && !tokenizer) put(head.template);
     const what = tokenizer && template ? 'files_both' : tokenizer ? 'files_tokenizer' : 'files_template';
-    const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), mb: (size / 1e6).toFixed(1) }) + (leftOut ? ' \u00b7 ' + t('files_left_out', { n: leftOut }) : '');
+    const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), size: sizeText(size) }) + (leftOut ? ' \u00b7 ' + t('files_left_out', { n: leftOut }) : '');
     this.used = { ref, text };
     head.chosen();
     head.onInput();
   }
 }
+const sizeText = (bytes) => (bytes < 1e5 ? number(bytes) + ' B' : (bytes / 1e6).toFixed(1) + ' MB');
 const attachUploads = (head) => { head.uploads = new Uploads(head); };
 
 const base64Of = (bytes) => {
