@@ -1,19 +1,25 @@
 """Compare two inspections: where bytes and ids part, why, and what stays shared.
 
-A pure function of two `Inspection`s; it renders and tokenizes nothing.
+A pure function of two `Inspection`s; it renders and tokenizes nothing. Regions come from hunks.py, reasons from
+reasons.py.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from inspector.editscript import Operation, common_prefix, edit_script
-from inspector.encode import Encoding, TokenFlag
+from inspector.encode import Encoding
+from inspector.hunks import Region, region_pair, regions
 from inspector.logits import compare_logits
 from inspector.pipeline import Inspection
+from inspector.reasons import Facts, Reason, explain
+
+MAX_HUNKS = 200  # that are listed with a reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class Difference:
     """The first place where two inputs part.
 
     Units: `byte` is a UTF-8 offset into both rendered texts (None: the bytes are equal); `token_a`/`token_b` index
-    tokens (None: that side has no more).
+    tokens (None: that side has no more). `code` names the reason, `reason` is the sentence.
     """
 
     byte: int | None
@@ -30,11 +36,45 @@ class Difference:
     reason: str
     where_a: dict[str, Any] | None
     where_b: dict[str, Any] | None
+    code: Reason = Reason.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One region in which the two differ, with its reason.
+
+    Where the two texts of a region are equal, its tokens are not.
+    """
+
+    code: Reason
+    reason: str
+    a: Region
+    b: Region
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give reason and ranges as a JSON value."""
+        sides = {
+            name: {"bytes": [region.start, region.end], "tokens": [region.first, region.last]}
+            for name, region in (("a", self.a), ("b", self.b))
+        }
+        return {"reason_code": self.code.value, "reason": self.reason, **sides}
+
+
+@dataclass(frozen=True, slots=True)
+class Hunks:
+    """The differing regions in order: the first ones with their reasons, and how many there are."""
+
+    listed: tuple[Hunk, ...]
+    total: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the `hunks` object of `comparison/1`."""
+        return {"total": self.total, "listed": [hunk.to_dict() for hunk in self.listed]}
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two inspections side by side (`comparison/1`). The edit script is made when it is looked at: the page needs none."""
+    """Two inspections side by side (`comparison/1`). Edit script and hunks are made when they are looked at."""
 
     a: Inspection
     b: Inspection
@@ -54,6 +94,24 @@ class Comparison:
             return edit_script(a.input_ids.tolist(), b.input_ids.tolist())
         return edit_script(_token_bytes(a), _token_bytes(b))
 
+    @property
+    def hunks(self) -> Hunks:
+        """Every region in which the two differ; the first 200 with their reasons. None where a side has no tokens."""
+        return _hunks(self.a, self.b)
+
+    @property
+    def delta(self) -> dict[str, Any]:
+        """Token counts of both sides, in all, by origin, and of the budgets: pairs of numbers, A's first."""
+        counts = [{} if e is None else e.counts()["by_origin"] for e in (self.a.encoding, self.b.encoding)]
+        origins = {kind: [side.get(kind, 0) for side in counts] for kind in sorted({**counts[0], **counts[1]})}
+        budgets = [_budget_numbers(side) for side in (self.a, self.b)]
+        names = dict.fromkeys([*budgets[0], *budgets[1]])
+        return {
+            "tokens": {name: len(_ids(side)) for name, side in (("a", self.a), ("b", self.b))},
+            "by_origin": origins,
+            "budget": {name: [side.get(name) for side in budgets] for name in names} or None,
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Give the JSON object of schema `comparison/1`."""
         first = self.first_difference
@@ -68,11 +126,14 @@ class Comparison:
                 "byte": first.byte,
                 "token_a": first.token_a,
                 "token_b": first.token_b,
+                "reason_code": first.code.value,
                 "reason": first.reason,
                 "where_a": first.where_a,
                 "where_b": first.where_b,
             },
             "token_diff": [{"op": op, "a": [a0, a1], "b": [b0, b1]} for op, a0, a1, b0, b1 in self.token_diff],
+            "hunks": self.hunks.to_dict(),
+            "delta": self.delta,
             "shared_prefix_tokens": self.shared_prefix_tokens,
             "logits": self.logits,
         }
@@ -117,17 +178,69 @@ def _token_bytes(encoding: Encoding) -> list[bytes]:
     return [spelled[token_id] for token_id in encoding.input_ids.tolist()]
 
 
-def _first_difference(a: Inspection, b: Inspection) -> Difference:
+def _budget_numbers(inspection: Inspection) -> dict[str, int]:
+    decision = inspection.budget
+    if decision is None:
+        return {}
+    return {
+        "max_input_tokens": decision.budget.max_input_tokens,
+        "input_tokens": decision.input_tokens,
+        "required_tokens": decision.required_tokens,
+        "kept": len(decision.kept),
+        "cut": len(decision.cut),
+        "dropped": len(decision.dropped),
+    }
+
+
+@functools.lru_cache(
+    maxsize=2
+)  # of the comparison that is being looked at: the regions serve hunks and first difference
+def _regions(a: Encoding, b: Encoding) -> np.ndarray:
+    return regions(a, b)
+
+
+def _hunks(a: Inspection, b: Inspection, most: int = MAX_HUNKS) -> Hunks:
+    if a.encoding is None or b.encoding is None:
+        return Hunks((), 0)
+    found = _regions(a.encoding, b.encoding)
+    facts = Facts(a, b)
+    return Hunks(tuple(_hunk(facts, *region_pair(row)) for row in found[:most]), len(found))
+
+
+def _hunk(facts: Facts, a: Region, b: Region) -> Hunk:
+    code, reason = explain(facts.case(a, b))
+    return Hunk(code, reason, a, b)
+
+
+def _first_difference(a: Inspection, b: Inspection) -> Difference | None:
     utf8_a, utf8_b = _utf8(a), _utf8(b)
-    byte = common_prefix(np.frombuffer(utf8_a, np.uint8), np.frombuffer(utf8_b, np.uint8))
+    code, reason = _first_reason(a, b)
     if utf8_a == utf8_b:
         index = _first_other_token(a.encoding, b.encoding)
         token_a, token_b = _token_at_index(a.encoding, index), _token_at_index(b.encoding, index)
-        reason = _reason_same_bytes(a, b, index)
-        return Difference(None, token_a, token_b, reason, _where(a, None, token_a), _where(b, None, token_b))
+        return Difference(None, token_a, token_b, reason, _where(a, None, token_a), _where(b, None, token_b), code)
+    byte = common_prefix(np.frombuffer(utf8_a, np.uint8), np.frombuffer(utf8_b, np.uint8))
     token_a, token_b = _token_at_byte(a.encoding, byte), _token_at_byte(b.encoding, byte)
-    where_a, where_b = _where(a, byte, token_a), _where(b, byte, token_b)
-    return Difference(byte, token_a, token_b, _reason(a, b, byte, where_a, where_b), where_a, where_b)
+    return Difference(byte, token_a, token_b, reason, _where(a, byte, token_a), _where(b, byte, token_b), code)
+
+
+def _first_reason(a: Inspection, b: Inspection) -> tuple[Reason, str]:
+    stopped = [(name, side.error) for name, side in (("A", a), ("B", b)) if side.error is not None]
+    if stopped or a.encoding is None or b.encoding is None:
+        words = [f"{name} stopped at {error.stage}: {error.message}" for name, error in stopped]
+        return Reason.STOPPED, "; ".join(words) or "one side has no tokens"
+    first = _hunks(a, b, most=1).listed
+    if not first:
+        return Reason.VOCABULARY, "the same ids of two tokenizers" + _other_tokenizer(a, b)
+    return first[0].code, first[0].reason + _other_tokenizer(a, b)
+
+
+def _other_tokenizer(a: Inspection, b: Inspection) -> str:
+    """Say that ids cannot be compared, whatever the bytes do."""
+    first, second = a.encoding, b.encoding
+    if first is None or second is None or first.tokenizer.digest == second.tokenizer.digest:
+        return ""
+    return "; the tokenizers differ: an id means another token on each side"
 
 
 def _first_other_token(a: Encoding | None, b: Encoding | None) -> int:
@@ -158,103 +271,3 @@ def _where(inspection: Inspection, byte: int | None, token: int | None) -> dict[
     row = int(np.searchsorted(rendered.segments.start, byte, side="right")) - 1
     kind, path, line = rendered.segments.origin(row)
     return {"byte": byte, "kind": kind, "path": path, "line": line}
-
-
-def _reason_same_bytes(a: Inspection, b: Inspection, index: int) -> str:
-    first, second = a.encoding, b.encoding
-    if first is None or second is None:
-        return _reason_stopped(a, b) or "one side has no tokens"
-    if first.tokenizer.digest != second.tokenizer.digest:
-        return "same text, other tokenizer: the vocabularies or merges cut it differently"
-    return f"same text, other ids from token {index}: control tokens are matched under other rules"
-
-
-def _reason_stopped(a: Inspection, b: Inspection) -> str | None:
-    stopped = [(name, side.error) for name, side in (("A", a), ("B", b)) if side.error is not None]
-    return "; ".join(f"{name} stopped at {error.stage}: {error.message}" for name, error in stopped) or None
-
-
-def _reason(
-    a: Inspection, b: Inspection, byte: int, where_a: dict[str, Any] | None, where_b: dict[str, Any] | None
-) -> str:
-    """Name the cause of the first differing byte in words."""
-    stopped = _reason_stopped(a, b)
-    if stopped:
-        return stopped
-    if where_a is None or where_b is None:
-        longer, where = ("B", where_b) if where_a is None else ("A", where_a)
-        return f"{longer} goes on where the other ends: {_describe(where)}" + _other_tokenizer(a, b)
-    for test in (_clock_reason, _bos_reason, _whitespace_reason):
-        reason = test(a, b, byte, where_a, where_b)
-        if reason:
-            return reason + _other_tokenizer(a, b)
-    return (
-        f"A writes {_excerpt(a, byte)}: {_describe(where_a)}; B writes {_excerpt(b, byte)}: {_describe(where_b)}"
-        + _other_tokenizer(a, b)
-    )
-
-
-def _other_tokenizer(a: Inspection, b: Inspection) -> str:
-    """Say that ids cannot be compared, whatever the bytes do."""
-    first, second = a.encoding, b.encoding
-    if first is None or second is None or first.tokenizer.digest == second.tokenizer.digest:
-        return ""
-    return "; the tokenizers differ: an id means another token on each side"
-
-
-def _excerpt(inspection: Inspection, byte: int, length: int = 24) -> str:
-    """Quote what begins at a byte offset, from the control token or else the character that holds it."""
-    utf8 = _utf8(inspection)
-    token = _token_at_byte(inspection.encoding, byte)
-    encoding = inspection.encoding
-    if encoding is not None and token is not None and encoding.flags[token] & (TokenFlag.SPECIAL | TokenFlag.ADDED):
-        byte = min(byte, int(encoding.start[token]))
-    while byte > 0 and utf8[byte] & 0xC0 == 0x80:
-        byte -= 1
-    text = utf8[byte : byte + 4 * length].decode("utf-8", "ignore")
-    return repr(text[:length] + ("…" if len(text) > length else ""))
-
-
-def _describe(where: dict[str, Any] | None) -> str:
-    if where is None:
-        return "nothing"
-    line = f"template line {where['line']}" if where["line"] else "no template line"
-    source = {"template": "template text", "special": f"special token {where['path']}", "clock": "the clock"}
-    return f"{source.get(where['kind'], where['path'] or where['kind'])} ({line})"
-
-
-def _clock_reason(a: Inspection, b: Inspection, byte: int, where_a: dict, where_b: dict) -> str | None:
-    if where_a["kind"] == where_b["kind"] == "clock":
-        return "the clock: the two sides were rendered at different times or in different formats"
-    return None
-
-
-def _bos_reason(a: Inspection, b: Inspection, byte: int, where_a: dict, where_b: dict) -> str | None:
-    counts = [_leading_bos(side.encoding) for side in (a, b)]
-    if byte == 0 and counts[0] != counts[1]:
-        return f"BOS: A begins {_bos_phrase(a, b, counts[0], True)}, B {_bos_phrase(a, b, counts[1], False)}"
-    return None
-
-
-def _bos_phrase(a: Inspection, b: Inspection, count: int, named: bool) -> str:
-    """Say "without <bos>", "with one <bos>", or the same without the token's name."""
-    begun = next(side.encoding for side in (a, b) if side.encoding is not None and _leading_bos(side.encoding))
-    name = f" {begun.token(0).piece}" if named else ""
-    return f"with {'one' if count == 1 else count}{name}" if count else f"without{name}"
-
-
-def _leading_bos(encoding: Encoding | None) -> int:
-    if encoding is None:
-        return 0
-    other = np.flatnonzero((encoding.flags & TokenFlag.BOS) == 0)
-    return int(other[0]) if len(other) else len(encoding)
-
-
-def _whitespace_reason(a: Inspection, b: Inspection, byte: int, where_a: dict, where_b: dict) -> str | None:
-    spaces = b" \t\r\n"
-    tail_a, tail_b = _utf8(a)[byte:], _utf8(b)[byte:]
-    if tail_a[:1] in spaces and tail_a.lstrip(spaces)[:16] == tail_b.lstrip(spaces)[:16]:
-        return f"whitespace: A writes {tail_a[: len(tail_a) - len(tail_a.lstrip(spaces))]!r}, B does not ({_describe(where_a)})"
-    if tail_b[:1] in spaces and tail_b.lstrip(spaces)[:16] == tail_a.lstrip(spaces)[:16]:
-        return f"whitespace: B writes {tail_b[: len(tail_b) - len(tail_b.lstrip(spaces))]!r}, A does not ({_describe(where_b)})"
-    return None

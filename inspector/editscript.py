@@ -93,7 +93,7 @@ def _anchors(a: np.ndarray, b: np.ndarray, window: int) -> list[tuple[int, int, 
     steps = np.arange(window)
     pairs = pairs[(a[pairs[:, :1] + steps] == b[pairs[:, 1:] + steps]).all(axis=1)]  # two windows may share a hash
     pairs = pairs[np.argsort(pairs[:, 0])]
-    return _stretches(pairs[_longest_rise(pairs[:, 1].tolist())].tolist(), window)
+    return _stretches(pairs[longest_rise(pairs[:, 1].tolist())].tolist(), window)
 
 
 def _unique_windows(keys: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarray]:
@@ -106,10 +106,10 @@ def _unique_windows(keys: np.ndarray, window: int) -> tuple[np.ndarray, np.ndarr
     return found[times == 1], first[times == 1]
 
 
-def _longest_rise(values: Sequence[int]) -> list[int]:
+def longest_rise(values: Sequence[int]) -> list[int]:
     """Give the indices of a longest ascending subsequence of distinct values.
 
-    >>> _longest_rise([5, 1, 4, 2, 3])
+    >>> longest_rise([5, 1, 4, 2, 3])
     [1, 3, 4]
     """
     lows: list[int] = []  # the least last value of a rise of each length

@@ -399,6 +399,8 @@ def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
         "equal": {"bytes": False, "ids": False},
         "first_difference": None,
         "token_diff": [],
+        "hunks": {"total": 0, "listed": []},
+        "delta": None,
         "shared_prefix_tokens": 0,
         "logits": None,
     }

@@ -167,6 +167,12 @@ def trace_stages(text: str, tokenizer: Tokenizer, *, add_special_tokens: bool = 
     )
 
 
+def split_text(text: str, tokenizer: Tokenizer, *, first: bool) -> tuple[str, list[int]]:
+    """Give a section normalised, and where its pre-tokenized pieces begin in it; `first`: it begins the whole text."""
+    normalized, pieces = _model_of(tokenizer).split(text, first)
+    return normalized, [at for _piece, at in pieces]
+
+
 def _ids_of(section: Section) -> list[int]:
     if section.token:
         return [section.token.id]
@@ -364,10 +370,9 @@ class _SentencePiece(_Model):
 class _Fast(_Model):
     """A tokenizer.json."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        super().__init__(tokenizer)
-        self._state = _model_state(tokenizer)
-        self._kind = str(self._state.get("type"))
+    @property
+    def _state(self) -> dict[str, Any]:
+        return _model_state(self.tokenizer)
 
     def split(self, text: str, first: bool) -> tuple[str, list[_Cut]]:
         normalizer, pre_tokenizer = self.tokenizer.parts(first)
@@ -386,9 +391,11 @@ class _Fast(_Model):
         tokens = self.tokens([token_id for token_id, _value in made])
         if len(piece) > MAX_PIECE:
             return PieceTrace(piece, start, end, tokens, note=_too_long(len(piece), "characters"))
-        tracer = {"BPE": self._merges, "Unigram": self._path, "WordPiece": self._greedy}.get(self._kind)
+        tracer = {"BPE": self._merges, "Unigram": self._path, "WordPiece": self._greedy}.get(
+            str(self._state.get("type"))
+        )
         if tracer is None:
-            return PieceTrace(piece, start, end, tokens, note=f"a {self._kind} model looks whole words up")
+            return PieceTrace(piece, start, end, tokens, note=f"a {self._state.get('type')} model looks whole words up")
         return tracer(piece, start, end, tokens)
 
     def _merges(self, piece: str, start: int, end: int, tokens: tuple[ModelToken, ...]) -> PieceTrace:

@@ -66,10 +66,13 @@ def test_the_qwen3_pair_differs_only_with_parts() -> None:
 
 def test_the_reason_names_template_lines_ends_clock_bos_and_space() -> None:
     line = compare(HELLO, *PAIRS["qwq-32b"]).first_difference
-    assert "A goes on where the other ends: template text (template line 62)" in line.reason
+    assert "A goes on where the other ends: " in line.reason and "(template text, template line 62)" in line.reason
     content = "{{ messages[0].content }}"
     cases = {
-        "the clock": ("{{ strftime_now('%Y') }}" + content, "{{ strftime_now('%d') }}" + content),
+        "clock: the same time in different formats": (
+            "{{ strftime_now('%Y') }}" + content,
+            "{{ strftime_now('%d') }}" + content,
+        ),
         "whitespace": ("[ " + content, "[" + content),
         "BOS": ("{{ bos_token }}" + content, content),
         "A writes": ("<a>" + content, "<b>{{ messages[0].role }}"),
@@ -83,7 +86,7 @@ def test_the_reason_names_template_lines_ends_clock_bos_and_space() -> None:
 def test_the_same_text_under_other_vocabularies_is_said_to_be_that() -> None:
     result = compare(HELLO, "o200k", "cl100k")
     assert result.equal_bytes and not result.equal_ids and result.first_difference.byte is None
-    assert "same text" in result.first_difference.reason
+    assert result.first_difference.reason.startswith("same text, other ids; vocabulary: ")
     check(result)
 
 
@@ -103,8 +106,8 @@ def test_equal_sides_have_no_difference_and_share_everything() -> None:
 @pytest.mark.parametrize(
     ("templates", "reason"),
     [
-        (("hi", "{{ bos_token }}hi"), "BOS: A begins without <|begin_of_text|>, B with one"),
-        (("{{ bos_token }}hi", "hi"), "BOS: A begins with one <|begin_of_text|>, B without"),
+        (("hi", "{{ bos_token }}hi"), "BOS: A begins without <|begin_of_text|>, B with one ("),
+        (("{{ bos_token }}hi", "hi"), "BOS: A begins with one <|begin_of_text|>, B without ("),
     ],
 )
 def test_a_missing_bos_is_named(templates: tuple[str, str], reason: str) -> None:
@@ -112,7 +115,7 @@ def test_a_missing_bos_is_named(templates: tuple[str, str], reason: str) -> None
         inspect([{"role": "user", "content": "x"}], tokenizer="llama3.1", template_text=text, clock=CLOCK)
         for text in templates
     )
-    assert compare_inspections(a, b).first_difference.reason == reason
+    assert compare_inspections(a, b).first_difference.reason.startswith(reason)
 
 
 def test_an_excerpt_begins_with_the_whole_control_token_and_other_tokenizers_are_said() -> None:
