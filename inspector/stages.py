@@ -170,7 +170,7 @@ def trace_stages(text: str, tokenizer: Tokenizer, *, add_special_tokens: bool = 
 def split_text(text: str, tokenizer: Tokenizer, *, first: bool) -> tuple[str, list[int]]:
     """Give a section normalised, and where its pre-tokenized pieces begin in it; `first`: it begins the whole text."""
     normalized, pieces = _model_of(tokenizer).split(text, first)
-    return normalized, [at for _piece, at in pieces]
+    return normalized, [at for _piece, at, *_rest in pieces]
 
 
 def _ids_of(section: Section) -> list[int]:

@@ -324,3 +324,10 @@ def test_the_json_has_codes_ranges_and_deltas_and_keeps_its_old_keys() -> None:
     assert value["delta"]["tokens"] == {"a": len(a), "b": len(b)}
     assert sum(first for first, _ in value["delta"]["by_origin"].values()) == len(a)
     assert value["delta"]["budget"]["max_input_tokens"] == [None, 50]
+
+
+def test_the_page_names_every_reason_in_both_languages() -> None:
+    from inspector.ui.strings import STRINGS
+
+    for reason in Reason:
+        assert STRINGS["en"][f"why_{reason.value}"] == reason.title and STRINGS["zh"][f"why_{reason.value}"]

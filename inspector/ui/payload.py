@@ -291,7 +291,9 @@ def _comparison(comparison: Any) -> dict[str, Any]:
     names = ("byte", "token_a", "token_b", "reason")
     return {
         "equal": {"bytes": comparison.equal_bytes, "ids": comparison.equal_ids},
-        "first_difference": None if first is None else {name: getattr(first, name) for name in names},
+        "first_difference": None
+        if first is None
+        else {**{name: getattr(first, name) for name in names}, "reason_code": first.code.value},
         "shared_prefix_tokens": comparison.shared_prefix_tokens,
     }
 

@@ -95,14 +95,17 @@ const SENTENCES = [
   [/^the template (\S+) was made for the tokenizer (\S+), this is (\S+)$/, 'said_pairing', ['template', 'made_for', 'tokenizer']],
   [/^use the tokenizer (\S+)$/, 'said_use_tokenizer', ['tokenizer']],
   [/^([^]*); the tokenizers differ: an id means another token on each side$/, 'said_other_tokenizer', ['rest*']],
-  [/^same text, other tokenizer: the vocabularies or merges cut it differently$/, 'said_same_text', []],
-  [/^the clock: the two sides were rendered at different times or in different formats$/, 'said_clock', []],
+  [/^same text, other ids; ([^]*)$/, 'said_same_ids', ['rest*']],
+  [/^([A-Z]?[A-Za-z -]*): ([^]*) \(A (\d+) bytes in (\d+ tokens?), B (\d+) bytes in (\d+ tokens?)\)$/, 'said_why', ['title*', 'detail*', 'a', 'x*', 'b', 'y*']],
+  [/^A writes ([^]*); B writes ([^]*)$/, 'said_both', ['a*', 'b*']],
+  [/^([^]*); (A writes [^]*; B writes [^]*)$/, 'said_and', ['what*', 'both*']],
   [/^([AB]) goes on where the other ends: ([^]*)$/, 'said_goes_on', ['side', 'place*']],
-  [/^whitespace: ([AB]) writes ([^]*), ([AB]) does not \(([^]*)\)$/, 'said_whitespace', ['side', 'text', 'other', 'place*']],
-  [/^A writes ([^]*): (template text|special token \S+|the clock|[^:]*) \((template line \d+|no template line)\); B writes ([^]*): ([^:]*)$/, 'said_writes', ['a', 'place_a', 'line_a*', 'b', 'place_b*']],
-  [/^([^]*) \((template line \d+|no template line)\)$/, 'said_place', ['what*', 'line*']],
-  [/^template line (\d+)$/, 'template_line', ['n']],
-  [/^no template line$/, 'said_no_line', []],
+  [/^([AB]) writes ([^]*), ([AB]) does not \(([^()]*)\)$/, 'said_only_one', ['side', 'text', 'other', 'place*']],
+  [/^('[^]*'|"[^]*") \(([^()]*)\)$/, 'said_source', ['text', 'place*']],
+  [/^([^,]*), template line (\d+)$/, 'said_line', ['what*', 'n']],
+  [/^([^,]*), template lines ([\d, ]+)$/, 'said_lines', ['what*', 'n']],
+  [/^(\d+) tokens?$/, 'said_tokens', ['n']],
+  [/^nothing$/, 'said_nothing', []],
   [/^template text$/, 'said_template_text', []],
   [/^special token (\S+)$/, 'said_special', ['name']],
   [/^the clock$/, 'kind_clock', []],
@@ -113,7 +116,8 @@ const said = (text) => {
     const found = pattern.exec(text);
     if (found) return t(key, Object.fromEntries(names.map((name, k) => (name.endsWith('*') ? [name.slice(0, -1), said(found[k + 1])] : [name, found[k + 1]]))));
   }
-  return text;
+  const why = Object.keys(strings.en || {}).find((key) => key.startsWith('why_') && strings.en[key] === text);
+  return why ? t(why) : text;
 };
 
 // Hand a text or Blob to the person as a file.
