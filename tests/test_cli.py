@@ -123,13 +123,15 @@ def test_compare_prints_the_contract_and_names_the_template_line() -> None:
         "equal",
         "first_difference",
         "token_diff",
+        "hunks",
+        "delta",
         "shared_prefix_tokens",
         "logits",
     ]
     assert result["schema"] == "comparison/1" and result["equal"] == {"bytes": False, "ids": False}
     first = result["first_difference"]
     assert (
-        set(first) == {"byte", "token_a", "token_b", "reason", "where_a", "where_b"}
+        set(first) == {"byte", "token_a", "token_b", "reason_code", "reason", "where_a", "where_b"}
         and "template line" in first["reason"]
     )
     texts = [result[side]["rendered"]["text"].encode() for side in "ab"]
