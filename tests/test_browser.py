@@ -317,7 +317,7 @@ def test_every_editor_and_choice_has_a_name_for_screen_readers(open_page: Any) -
     bench = open_page()
     nameless = bench.page.evaluate("() => Array.from(document.querySelectorAll('#bench textarea, #bench input:not([type=hidden]):not([type=file][hidden]), #bench select, #bench button')).filter(n => !(n.labels && n.labels.length && n.labels[0].textContent.trim()) && !n.getAttribute('aria-label') && !n.textContent.trim()).map(n => n.outerHTML)")  # fmt: skip
     assert nameless == []
-    assert bench.page.get_by_label("Messages (JSON)").count() == 1
+    assert bench.page.get_by_label("Messages (JSON)", exact=True).count() == 1
     assert bench.page.get_by_label("A Tokenizer", exact=True).count() == 1
 
 
