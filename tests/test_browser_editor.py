@@ -290,13 +290,13 @@ def test_a_thousand_messages_stay_usable(bench: Inspector) -> None:
     many = [{"role": ("user", "assistant")[k % 2], "content": f"line {k}"} for k in range(1000)]
     put(bench, "messages", json.dumps(many, indent=1))
     show(bench, "Form")
-    form = bench.page.locator('[data-field="messages"] .ti-form')
     assert card(bench, 0).locator("textarea").is_visible()
     assert bench.page.evaluate("() => document.querySelectorAll('.ti-form textarea').length") < 60, (
         "built near the sight"
     )
-    form.evaluate("node => { node.scrollTop = node.scrollHeight; }")
-    field(bench, "messages[999].content").click()
+    at = text(bench).rindex("line 999")
+    bench.page.evaluate(f"at => {BENCH}.writing.editor('messages').go([at, at])", at)
+    assert caret(bench)[0] == "messages[999].content", "a place far away is built and shown"
     key, parse = bench.page.evaluate(
         """() => { const area = document.activeElement, keys = [], parses = [], { value } = document.querySelector('[data-in="messages"]');
         const timed = (list, act) => { const begun = performance.now(); act(); list.push(performance.now() - begun); };

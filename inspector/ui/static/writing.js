@@ -48,7 +48,7 @@ class Writing {
   localize() {
     for (const node of this.bench.root.querySelectorAll('[data-wt]')) {
       const text = t(node.dataset.wt), words = node.classList.contains('ti-icon') ? null : text, of = node.dataset.of;
-      if (words) node.textContent = words; else { node.title = text; node.setAttribute('aria-label', of ? text + ': ' + t(of) : text); }
+      if (words) node.textContent = words; else { node.title = text; node.setAttribute('aria-label', of ? text + ': ' + t(of).replace(' (JSON)', '') : text); }
     }
     for (const node of this.bench.root.querySelectorAll('[data-wl]')) node.setAttribute('aria-label', t(node.dataset.wl));
     for (const { form } of this.editors) if (form) form.localize();
