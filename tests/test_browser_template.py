@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 from axe import add_axe, faults
 from fake_hub import Repository, State, serve
 from page import ANSWER_MS, HOSTILE, NARROW, ROOT, WIDE, Inspector, messages, shot, wait_for
+
+from inspector.sources import resolve_template
 
 pytestmark = pytest.mark.browser
 
@@ -54,6 +57,25 @@ def bench(browser: Any, address: str) -> Iterator[Inspector]:
     assert opened.page.evaluate("() => window.pwned") is None
     opened.context.close()
     assert opened.outside == [] and opened.faults == []
+
+
+def test_the_parts_of_jinja_source_are_all_of_it_in_its_classes_and_in_linear_time(browser: Any) -> None:
+    page = browser.new_page()
+    scripts = [(ROOT / "inspector/ui/static" / f"{name}.js").read_text("utf-8") for name in ("core", "template_editor")]
+    page.add_script_tag(content="\n".join(scripts))
+    letters = random.Random(5)
+    texts = [resolve_template(name).text for name in ("qwq-32b", "gpt-oss-120b", "llama-3.1-8b-instruct")]
+    texts += ["".join(letters.choices("{}%#-'\"\\ \nraw end🦊é1.", k=60)) for _ in range(400)]
+    texts += [
+        opening + "{% raw %}{{ x }}{%- endraw -%}" for opening in ("", "{# {{ #}", "{{ '}}' }}", '{{ {"a": {}} }}')
+    ]
+    parts = page.evaluate("texts => texts.map((text) => jinjaParts(text))", texts)
+    assert ["".join(piece for _cls, piece in found) for found in parts] == texts
+    assert ["", "{{ x }}"] in parts[-4] and ["j-text", "'}}'"] in parts[-2] and ["j-note", "{# {{ #}"] in parts[-3]
+    assert parts[-1][-1] == ["j-mark", "-%}"] and ["", "{{ x }}"] in parts[-1]
+    slow = ["{{ " + "'\\" * 40_000, '{% "' + "\\'" * 40_000, "{{" + "{" * 80_000, "{# " * 30_000, "{% raw %}" * 10_000]
+    assert page.evaluate("texts => { const start = performance.now(); for (const text of texts) partLines(jinjaParts(text)); return performance.now() - start; }", slow) < 5000  # fmt: skip
+    page.close()
 
 
 def reset(bench: Inspector) -> Any:

@@ -2,9 +2,9 @@
 // the browser's), line numbers that say what ran, the error at its line, what an edit changed, and edits kept as revisions.
 // It renders nothing: what is typed becomes the pane's template text, and the answer comes the usual way.
 
-const MOST_COLOURED = 150000, CODE_LINE = 18;
+const MOST_COLOURED = 100000, CODE_LINE = 18;
 const JINJA_WORDS = new Set('if elif else endif for endfor in not and or is set endset macro endmacro call endcall filter endfilter block endblock generation endgeneration raw endraw import from as include with endwith without context true false none True False None recursive scoped ignore missing extends loop break continue namespace do autoescape endautoescape'.split(' '));
-const JINJA_TOKEN = /\s+|'(?:[^'\\]|\\[^])*'|"(?:[^"\\]|\\[^])*"|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?|[A-Za-z_]\w*|[-+]?[%}]\}|\*\*|\/\/|[=!<>]=|[^]/y;
+const JINJA_TOKEN = /\s+|'[^'\\]*(?:\\[^][^'\\]*)*(?:'|\\?$)|"[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$)|\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?|[A-Za-z_]\w*|[-+]?[%}]\}|\*\*|\/\/|[=!<>]=|[^]/y;
 
 // Jinja source as parts [class, text], all of the text and in order. What is not closed runs to the end.
 const jinjaParts = (text) => {
@@ -33,7 +33,8 @@ const jinjaInside = (text, at, close, parts) => {
     if (token.endsWith(close) && (depth <= 0 || close === '%}')) { parts.push(['j-mark', token]); return at + token.length; }
     if (token.endsWith('}}') || token.endsWith('%}')) token = token[0];
     if (token === '{') depth++; else if (token === '}') depth--;
-    parts.push([jinjaClass(token), token]);
+    const cls = jinjaClass(token), last = parts[parts.length - 1];
+    if (last && last[0] === cls) last[1] += token; else parts.push([cls, token]);
     at += token.length;
   }
   return at;
