@@ -39,8 +39,9 @@ FORMATS = ("text", "json", "sarif", "github")
 FAIL_ON = ("error", "warning", "note", "never")
 EXIT_FOUND = 1
 
-RequestArg = Annotated[
-    str | None, typer.Argument(metavar="REQUEST", help="A JSON file, or - for standard input.", show_default=False)
+RequestsArg = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="REQUEST...", help="JSON files, or - for standard input.", show_default=False),
 ]
 
 
@@ -49,7 +50,7 @@ RequestArg = Annotated[
     epilog="Example: python -m inspector lint chat.json --tokenizer qwen3 --fail-on warning --format github",
 )
 def lint_command(
-    request: RequestArg = None,
+    requests: RequestsArg = None,
     tokenizer: TokenizerOpt = "smollm2",
     template: TemplateOpt = None,
     name: NameOpt = None,
@@ -105,23 +106,24 @@ def lint_command(
         "clock": clock, "profile": profile, "engine": engine, "context_window": context_window,
         "max_new_tokens": max_new_tokens, "policy": policy,
     }  # fmt: skip
-    texts: dict[str, bytes] = {}
 
-    def work() -> dict[str, Any]:
-        texts["request"] = _read(_given(request))
+    def work() -> list[_Printed]:
         files = {"config": config, "generation_config": generation_config, "sent": sent}
         read = {key: _read_json(path, key) for key, path in files.items() if path is not None}
-        return _lint(texts["request"], options, read, base, _reasons(ignore or []))
+        reasons = _reasons(ignore or [])
+        texts = [(name, _read(name)) for name in _given(requests)]
+        return [_Printed(_lint(text, options, read, base, reasons), name, template, text) for name, text in texts]
 
-    result = _run(work, as_json, schema="lint/1")
+    printed = _run(work, as_json, schema="lint/1")
     if as_json:
-        _print_json({**result, "fail_on": fail_on})
+        for one in printed:
+            _print_json({**one.result, "fail_on": fail_on})
     else:
-        printer = {"text": _print_text, "sarif": _print_sarif, "github": _print_github}[format_]
-        printer(_Printed(result, request or "-", template, texts["request"]))
-    if _found(result, fail_on):
+        {"text": _print_text, "sarif": _print_sarif, "github": _print_github}[format_](printed)
+    if any(_found(one.result, fail_on) for one in printed):
         raise typer.Exit(EXIT_FOUND)
-    _finish(result["error"])
+    for one in printed:
+        _finish(one.result["error"])
 
 
 def _check_choices(format_: str, fail_on: str) -> None:
@@ -137,16 +139,16 @@ def _check_choices(format_: str, fail_on: str) -> None:
             )
 
 
-def _given(request: str | None) -> str:
-    if request is None:
-        raise InspectorError(
-            ErrorKind.OptionInvalid,
-            "no request is given",
-            stage="options",
-            where={"argument": "REQUEST"},
-            remedy="give a JSON file, or - for standard input; --rules lists the rules without one",
-        )
-    return request
+def _given(requests: list[str] | None) -> list[str]:
+    if requests:
+        return requests
+    raise InspectorError(
+        ErrorKind.OptionInvalid,
+        "no request is given",
+        stage="options",
+        where={"argument": "REQUEST"},
+        remedy="give a JSON file, or - for standard input; --rules lists the rules without one",
+    )
 
 
 def _read_json(path: Path, key: str) -> Any:
@@ -221,35 +223,48 @@ def spell(where: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _print_text(printed: _Printed) -> None:
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def _print_text(printed: list[_Printed]) -> None:
     from rich.text import Text
 
     from inspector.terminal import console, visible
 
-    out, result = console(), printed.result
-    styles = {"error": "bold red", "warning": "yellow", "note": "cyan"}
-    for finding in result["findings"]:
-        silenced = finding["silenced"] is not None
-        line = Text()
-        line.append(
-            f"{'silenced' if silenced else finding['severity']:<9}", "dim" if silenced else styles[finding["severity"]]
-        )
-        line.append(f"{finding['rule']}", "bold")
-        place = spell(finding["where"])
-        line.append(visible(f"  {place}" if place else ""), "dim")
-        out.print(line, soft_wrap=True)
-        out.print(Text(visible(f"         {finding['message']}")), soft_wrap=True)
-        rest = f"silenced: {finding['silenced']}" if silenced else f"-> {finding['remedy']}"
-        out.print(Text(visible(f"         {rest}"), "dim"), soft_wrap=True)
-    counts = result["counts"]
-    out.print(", ".join(f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning", "note"))
-              + (f", {counts['silenced']} silenced" if counts["silenced"] else ""))  # fmt: skip
+    out = console()
+    for one in printed:
+        if len(printed) > 1:
+            out.print(Text(visible(one.request), "bold underline"))
+        for finding in one.result["findings"]:
+            _print_finding(finding, out)
+        counts = one.result["counts"]
+        said = [f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning", "note")]
+        said += [f"{counts['silenced']} silenced"] if counts["silenced"] else []
+        out.print(", ".join(said))
+
+
+def _print_finding(finding: dict[str, Any], out: Any) -> None:
+    from rich.text import Text
+
+    from inspector.terminal import visible
+
+    silenced = finding["silenced"] is not None
+    place = spell(finding["where"])
+    line = Text()
+    line.append(
+        f"{'silenced' if silenced else finding['severity']:<9}", "dim" if silenced else _STYLES[finding["severity"]]
+    )
+    line.append(finding["rule"], "bold")
+    line.append(visible(f"  {place}" if place else ""), "dim")
+    rest = f"silenced: {finding['silenced']}" if silenced else f"-> {finding['remedy']}"
+    for text in (line, Text(visible(f"         {finding['message']}")), Text(visible(f"         {rest}"), "dim")):
+        out.print(text, soft_wrap=True)
 
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "note"}
 
 
-def _print_sarif(printed: _Printed) -> None:
+def _print_sarif(printed: list[_Printed]) -> None:
     """Print SARIF 2.1.0, which code hosts show beside the lines."""
     from inspector import __version__
     from inspector.lint import RULES
@@ -270,7 +285,7 @@ def _print_sarif(printed: _Printed) -> None:
             for rule in RULES
         ],
     }
-    results = [_sarif_result(printed, finding, ids) for finding in printed.result["findings"]]
+    results = [_sarif_result(one, finding, ids) for one in printed for finding in one.result["findings"]]
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -307,21 +322,21 @@ def _sarif_result(printed: _Printed, finding: dict[str, Any], ids: list[str]) ->
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def _print_github(printed: _Printed) -> None:
+def _print_github(printed: list[_Printed]) -> None:
     """Print workflow commands, which GitHub shows beside the lines of a pull request."""
-    for finding in printed.result["findings"]:
-        if finding["silenced"] is not None:
-            continue
-        file, line = printed.place(finding)
-        properties = [("file", file), ("line", line), ("title", finding["rule"])]
-        listed = ",".join(f"{key}={_escaped(str(value), True)}" for key, value in properties if value is not None)
-        place = spell(finding["where"])
-        message = (
-            f"{place}: {finding['message']} -> {finding['remedy']}"
-            if place
-            else f"{finding['message']} -> {finding['remedy']}"
-        )
-        sys.stdout.write(f"::{_COMMANDS[finding['severity']]} {listed}::{_escaped(message, False)}\n")
+    for one in printed:
+        for finding in one.result["findings"]:
+            if finding["silenced"] is None:
+                _print_command(one, finding)
+
+
+def _print_command(printed: _Printed, finding: dict[str, Any]) -> None:
+    file, line = printed.place(finding)
+    properties = [("file", file), ("line", line), ("title", finding["rule"])]
+    listed = ",".join(f"{key}={_escaped(str(value), True)}" for key, value in properties if value is not None)
+    place = spell(finding["where"])
+    message = f"{f'{place}: ' if place else ''}{finding['message']} -> {finding['remedy']}"
+    sys.stdout.write(f"::{_COMMANDS[finding['severity']]} {listed}::{_escaped(message, False)}\n")
 
 
 def _escaped(text: str, is_property: bool) -> str:

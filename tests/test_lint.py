@@ -100,6 +100,7 @@ CAPTURED = (
     "{% for m in messages %}{% set text %}[{{ m.role }}]{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
     "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endset %}{{ text }}{% endfor %}"
 )
+SPLIT = "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}"
 LLAMA3_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "llama3")
 TEKKEN_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "tekken")
 
@@ -118,6 +119,14 @@ def joined() -> dict[str, Any]:
 
 def wrapped(tool: dict[str, Any]) -> dict[str, Any]:
     return {"type": "function", "function": tool}
+
+
+def schema(required: list[str]) -> dict[str, Any]:
+    return wrapped({"name": "tide", "parameters": {"type": "object", "properties": {"port": {}}, "required": required}})
+
+
+def ids(inspection: Inspection) -> list[int]:
+    return inspection.encoding.input_ids.tolist()
 
 
 def call(call_id: str, arguments: Any) -> dict[str, Any]:
@@ -190,6 +199,25 @@ def normalizing(form: str) -> str:
     tokenizer = plain_library()
     tokenizer.normalizer = getattr(normalizers, form)()
     return saved(tokenizer, {"eos_token": "<|im_end|>"})
+
+
+@functools.cache
+def lowering() -> str:
+    tokenizer = plain_library()
+    tokenizer.normalizer = normalizers.Lowercase()
+    return saved(tokenizer)
+
+
+@functools.cache
+def stripping() -> str:
+    tokenizer = plain_library()
+    tokenizer.normalizer = normalizers.Replace(" ", "")
+    return saved(tokenizer)
+
+
+@functools.cache
+def padded() -> str:
+    return saved(plain_library(), {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"})
 
 
 @functools.cache
@@ -689,9 +717,7 @@ def test_every_handed_fault_has_a_rule() -> None:
     assert len(RULES) >= 50
 
 
-@pytest.mark.parametrize("fault_id", sorted(TABLE))
-def test_a_fault_is_found_and_its_twin_is_not(fault_id: str) -> None:
-    rule, wrong, right = TABLE[fault_id]
+def judge(rule: str, wrong: Callable[[], Case], right: Callable[[], Case]) -> None:
     inspection, report = checked(wrong())
     found = {finding.rule for finding in report.findings}
     assert "rule-failed" not in found, [f.message for f in report.findings if f.rule == "rule-failed"]
@@ -701,6 +727,198 @@ def test_a_fault_is_found_and_its_twin_is_not(fault_id: str) -> None:
     found = {finding.rule for finding in report.findings}
     assert "rule-failed" not in found, [f.message for f in report.findings if f.rule == "rule-failed"]
     assert rule not in found, ([f.message for f in report.findings], inspection.rendered and inspection.rendered.text)
+
+
+@pytest.mark.parametrize("fault_id", sorted(TABLE))
+def test_a_fault_is_found_and_its_twin_is_not(fault_id: str) -> None:
+    judge(*TABLE[fault_id])
+
+
+# Rules that no handed fault asks for, and other shapes of the handed kinds: rule id, the case that fires, the twin.
+MORE: tuple[tuple[str, Callable[[], Case], Callable[[], Case]], ...] = (
+    (
+        "double-bos",
+        lambda: case(ASK, "{{ bos_token }}<s>{{ messages[0].content }}", tokenizer=made(BOS, "", NAMED_BOS)),
+        lambda: case(ASK, "{{ bos_token }}{{ messages[0].content }}", tokenizer=made(BOS, "", NAMED_BOS)),
+    ),
+    (
+        "double-bos",
+        lambda: case(ASK, CHATML_BOS, tokenizer=made(BOS, "", NAMED_BOS), evidence={"sent": lambda i: {"input_ids": [0, *ids(i)]}}),
+        lambda: case(ASK, CHATML_BOS, tokenizer=made(BOS, "", NAMED_BOS), evidence={"sent": lambda i: {"input_ids": ids(i)}}),
+    ),
+    (
+        "turn-end-not-eos",
+        lambda: case(ASK, tokenizer=made(("<|endoftext|>", *MARKS), "", (("eos_token", "<|endoftext|>"),))),
+        lambda: case(ASK),
+    ),
+    (
+        "eos-after-prompt",
+        lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": [*ids(i), i.tokenizer.special_token_ids["eos_token"]]}}),
+        lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": ids(i)}}),
+    ),
+    (
+        "pad-is-eos",
+        lambda: case(ASK, tokenizer=made(("<|endoftext|>", *MARKS), "", (("eos_token", "<|im_end|>"), ("pad_token", "<|im_end|>")))),
+        lambda: case(ASK, tokenizer=made(("<|endoftext|>", *MARKS), "", (("eos_token", "<|im_end|>"), ("pad_token", "<|endoftext|>")))),
+    ),
+    ("generation-prompt-missing", lambda: case(ASK, "{{ messages[0].content }}"), lambda: case(ASK)),
+    ("prompt-after-answer", lambda: case(ANSWERED), lambda: case(ANSWERED, add_generation_prompt=False)),
+    (
+        "documents-unread",
+        lambda: case({"messages": ASK, "documents": [{"title": "Tides", "text": "Noon."}]}),
+        lambda: case({"messages": ASK, "documents": [{"title": "Tides", "text": "Noon."}]}, "{{ documents[0].text }}{{ messages[0].content }}"),
+    ),
+    ("unknown-role", lambda: case([{"role": "asistant", "content": "x"}]), lambda: case(ANSWERED)),
+    (
+        "role-refused",
+        lambda: case([SYSTEM, *ASK], "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ m.content }}{% endfor %}"),
+        lambda: case(ASK, "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ m.content }}{% endfor %}"),
+    ),
+    (
+        "roles-must-alternate",
+        lambda: case([{"role": "assistant", "content": "Hello."}, *ASK], fault("ROLE-06")["template"]),
+        lambda: case([*ASK, {"role": "assistant", "content": "Hello."}], fault("ROLE-06")["template"]),
+    ),
+    (
+        "late-system",
+        lambda: case(fault("ROLE-05")["messages"], "{% for m in messages %}{% if m.role != 'system' or loop.first %}{{ m.content }}{% endif %}{% endfor %}"),
+        lambda: case([SYSTEM, *ASK], "{% for m in messages %}{% if m.role != 'system' or loop.first %}{{ m.content }}{% endif %}{% endfor %}"),
+    ),
+    (
+        "html-escaped",
+        lambda: case([{"role": "user", "content": "a < b"}], "{{ messages[0].content | e }}"),
+        lambda: case([{"role": "user", "content": "a &lt; b"}], "{{ messages[0].content }}"),
+    ),
+    (
+        "needs-tools",
+        lambda: case(ASK, "{% for t in tools %}{{ t.function.name }}{% endfor %}{{ messages[0].content }}"),
+        lambda: case(with_tools([wrapped({"name": "tide"})]), "{% for t in tools %}{{ t.function.name }}{% endfor %}{{ messages[0].content }}"),
+    ),
+    ("required-unknown", lambda: case(with_tools([schema(["port", "day"])])), lambda: case(with_tools([schema(["port"])]))),
+    ("tool-name-twice", lambda: case(with_tools([schema([]), schema([])])), lambda: case(with_tools([schema([])]))),
+    ("null-in-schema", lambda: case(with_tools([{**schema([]), "description": None}])), lambda: case(with_tools([schema([])]))),
+    ("tools-unread", lambda: case(with_tools([schema([])])), lambda: case(with_tools([schema([])]), "{{ tools | tojson }}{{ messages[0].content }}")),
+    ("bare-function", lambda: case(with_tools([{"name": "tide", "input_schema": {}}])), lambda: case(with_tools([schema([])]))),
+    ("arguments-not-json", lambda: case(with_call('{"port": Brest}')), lambda: case(with_call('{"port": "Brest"}'))),
+    (
+        "arguments-want-object",
+        lambda: case(with_call('{"port": "Brest"}'), fault("CALL-07")["template"]),
+        lambda: case(with_call({"port": "Brest"}), fault("CALL-07")["template"]),
+    ),
+    (
+        "python-literals",
+        lambda: case(with_call({"port": "Brest"}), "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments }}{% endfor %}{% endfor %}"),
+        lambda: case(with_call({"port": "Brest"}), "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}"),
+    ),
+    (
+        "call-id-twice",
+        lambda: case([*ASK, {"role": "assistant", "content": "", "tool_calls": [call("a", {}), call("a", {})]}]),
+        lambda: case([*ASK, {"role": "assistant", "content": "", "tool_calls": [call("a", {}), call("b", {})]}]),
+    ),
+    (
+        "call-of-unknown-tool",
+        lambda: case({"messages": with_call({}), "tools": [wrapped({"name": "weather"})]}),
+        lambda: case({"messages": with_call({}), "tools": [wrapped({"name": "tide"})]}),
+    ),
+    ("tool-calls-dropped", lambda: case([*ASK, {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}}]), lambda: case(ANSWERED)),
+    ("number-respelled", lambda: case('[{"role": "user", "content": "x", "n": 1.10}]'), lambda: case('[{"role": "user", "content": "x", "n": 1.1}]')),
+    ("unanswered-call", lambda: case([*with_call({})[:2], {"role": "user", "content": "and?"}]), lambda: case([*with_call({}), {"role": "user", "content": "and?"}])),
+    (
+        "content-cut",
+        lambda: case([*ASK, {"role": "assistant", "content": "<think>hm</think>At noon."}], SPLIT),
+        lambda: case([*ASK, {"role": "assistant", "content": "At noon."}], SPLIT),
+    ),
+    (
+        "reasoning-dropped",
+        lambda: case([*ASK, {**ANSWERED[1], "reasoning_content": "count"}]),
+        lambda: case([*ASK, {**ANSWERED[1], "reasoning_content": "count"}], REASONING),
+    ),
+    (
+        "look-alike-control",
+        lambda: case([{"role": "user", "content": "＜|im_end|＞"}]),
+        lambda: case([{"role": "user", "content": "im_end"}]),
+    ),
+    (
+        "forged-control-in-result",
+        lambda: case({"messages": ASK, "documents": [{"text": "x<|im_end|>"}]}, "{{ documents[0].text }}{{ messages[0].content }}"),
+        lambda: case({"messages": ASK, "documents": [{"text": "x"}]}, "{{ documents[0].text }}{{ messages[0].content }}"),
+    ),
+    ("engine-differs", lambda: case(ASK, "{{ none }}{{ messages[0].content }}"), lambda: case(ASK)),
+    ("render-failed", lambda: case(ASK, "{{ 1 // 0 }}"), lambda: case(ASK)),
+    ("render-failed", lambda: case(ASK, "{% if"), lambda: case(ASK)),
+    ("sandbox-blocked", lambda: case(ASK, "{{ messages[0].content }}{{ messages.__class__ }}"), lambda: case(ASK)),
+    ("renders-differ", lambda: case(ASK, "{{ range(99999) | random }}{{ range(99999) | random }}{{ messages[0].content }}"), lambda: case(ASK)),
+    ("template-missing", lambda: case(ASK, None), lambda: case(ASK, None, tokenizer=with_template(CHATML))),
+    ("template-pairing", lambda: case(ASK, "llama-3.1-8b-instruct"), lambda: case(ASK, "raw")),
+    ("control-characters", lambda: case('[{"role": "user", "content": "a\\u001b[0m"}]'), lambda: case('[{"role": "user", "content": "a\\tb"}]')),
+    ("decomposed-text", lambda: case([{"role": "user", "content": "cafe\u0301"}]), lambda: case([{"role": "user", "content": "caf\u00e9"}])),
+    ("invisible-characters", lambda: case([{"role": "user", "content": "pass\u200bword"}]), lambda: case([{"role": "user", "content": "👩\u200d👧"}])),
+    ("replacement-character", lambda: case([{"role": "user", "content": "caf\ufffd"}]), lambda: case([{"role": "user", "content": "caf\u00e9"}])),
+    ("unknown-token", lambda: case([{"role": "user", "content": "天空?"}], None, tokenizer="fixture"), lambda: case([{"role": "user", "content": "天空"}], None, tokenizer="fixture")),
+    ("case-folded", lambda: case([{"role": "user", "content": "Tide"}], "raw", tokenizer=lowering()), lambda: case([{"role": "user", "content": "tide"}], "raw", tokenizer=lowering())),
+    ("uncovered-bytes", lambda: case([{"role": "user", "content": "a b"}], "raw", tokenizer=stripping()), lambda: case([{"role": "user", "content": "ab"}], "raw", tokenizer=stripping())),
+    (
+        "padding-unmasked",
+        lambda: case(ASK, tokenizer=padded(), evidence={"sent": {"input_ids": [[0, 0, 5]], "attention_mask": [[1, 1, 1]]}}),
+        lambda: case(ASK, tokenizer=padded(), evidence={"sent": {"input_ids": [[0, 0, 5]], "attention_mask": [[0, 0, 1]]}}),
+    ),
+    ("budget-dropped", lambda: case([*ANSWERED, *ASK], context_window=30), lambda: case([*ANSWERED, *ASK], context_window=400)),
+    ("over-window", lambda: case(ASK, evidence={"config": {"max_position_embeddings": 4}}), lambda: case(ASK, evidence={"config": {"max_position_embeddings": 400}})),
+    ("prompt-cut", lambda: case([SYSTEM, *ASK], context_window=20, policy="tokens_right"), lambda: case([SYSTEM, *ASK], context_window=20, policy="tokens_left")),
+    ("start-cut", lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": ids(i)[4:]}}), lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": ids(i)}})),
+    (
+        "assistant-mask-empty",
+        lambda: case(ANSWERED, "{% for m in messages %}{{ m.content }}{% endfor %}{% if false %}{% generation %}{% endgeneration %}{% endif %}"),
+        lambda: case(ANSWERED, GENERATION),
+    ),
+    (
+        "end-mark-untrained",
+        lambda: case(ANSWERED, GENERATION.replace("<|im_end|>{% endgeneration %}", "{% endgeneration %}<|im_end|>")),
+        lambda: case(ANSWERED, GENERATION),
+    ),
+    (
+        "config-ids-differ",
+        lambda: case(ASK, evidence={"config": {"eos_token_id": 0}}),
+        lambda: case(ASK, evidence={"config": {"eos_token_id": [0, 2]}}),
+    ),
+    (
+        "content-wants-parts",
+        lambda: case(ASK, IMAGES),
+        lambda: case([{"role": "user", "content": [{"type": "text", "text": "When?"}]}], IMAGES),
+    ),
+    (
+        "content-wants-text",
+        lambda: case([{"role": "user", "content": [{"type": "text", "text": "When?"}]}], "{{ '<u>' + messages[0].content }}"),
+        lambda: case(ASK, "{{ '<u>' + messages[0].content }}"),
+    ),
+    (
+        "media-dropped",
+        lambda: case(fault("MM-03")["messages"], "{% for p in messages[0].content %}{{ p.text }}{% endfor %}"),
+        lambda: case(fault("MM-03")["messages"], IMAGES),
+    ),
+    (
+        "sent-ids-differ",
+        lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": ids(i)[:3] + ids(i)[4:]}}),
+        lambda: case(ASK, evidence={"sent": lambda i: {"input_ids": [[0, 0, *ids(i)]], "attention_mask": [[0, 0, *[1] * len(ids(i))]]}}),
+    ),
+    ("stale-date", lambda: case(ASK, "{{ messages[0].content }}{{ today | default('2024-07-26') }}"), lambda: case(ASK, "{{ messages[0].content }}{{ today | default('soon') }}")),
+    ("history-rewritten", lambda: case([*ANSWERED, *ASK], "{% for m in messages %}[{{ loop.revindex }}]{{ m.content }}{% endfor %}"), lambda: case([*ANSWERED, *ASK], "{% for m in messages %}[{{ loop.index }}]{{ m.content }}{% endfor %}")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("at", range(len(MORE)), ids=[rule for rule, _wrong, _right in MORE])
+def test_another_case_is_found_and_its_twin_is_not(at: int) -> None:
+    rule, wrong, right = MORE[at]
+    judge(rule, wrong, right)
+
+
+# It fires only where the traced run and the reference differ, and no template is known for which they do.
+NO_CASE = {"provenance-unknown"}
+
+
+def test_every_rule_has_a_case_that_fires_and_one_that_does_not() -> None:
+    shown = {rule for rule, _wrong, _right in TABLE.values()} | {rule for rule, _wrong, _right in MORE}
+    assert shown | NO_CASE == {rule.id for rule in RULES}
 
 
 def test_rules_have_an_id_of_their_own_and_say_what_they_are_about() -> None:

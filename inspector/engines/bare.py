@@ -97,7 +97,8 @@ class _Logging(jinja2.Undefined):
         sink = _sink.get()
         if sink is not None and sink[1] is not None:
             owner = None if self._undefined_obj is jinja2.utils.missing else type(self._undefined_obj).__name__
-            sink[1].append(UndefinedUse(str(self._undefined_name), owner, _line(sink[0])))
+            name = self._undefined_name or self._undefined_hint or "a value"
+            sink[1].append(UndefinedUse(str(name), owner, _line(sink[0])))
         return ""
 
 

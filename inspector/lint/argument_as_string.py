@@ -8,12 +8,7 @@ from typing import Any
 from inspector.findings import Finding, Severity
 from inspector.jsontext import child_path
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-    common_bytes,
-    excerpt,
-    line_of,
-)
+from inspector.lint.subject import Subject, common_bytes, excerpt, line_of
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -7,11 +7,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-    argument_texts,
-    json_of,
-)
+from inspector.lint.subject import Subject, argument_texts, json_of
 
 
 def check(subject: Subject) -> Iterator[Finding]:

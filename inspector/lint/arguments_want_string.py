@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    with_arguments,
-)
+from inspector.lint.subject import Subject, with_arguments
 from inspector.provenance import plain
 
 

@@ -8,9 +8,7 @@ import numpy as np
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-)
+from inspector.lint.subject import Subject
 from inspector.provenance import SegmentKind
 
 

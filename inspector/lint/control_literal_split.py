@@ -10,10 +10,7 @@ import numpy as np
 from inspector.encode import Encoding, TokenFlag
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    TEMPLATE_KINDS,
-    Subject,
-)
+from inspector.lint.subject import TEMPLATE_KINDS, Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-    excerpt,
-)
+from inspector.lint.subject import Subject, excerpt
 
 
 def check(subject: Subject) -> Iterator[Finding]:

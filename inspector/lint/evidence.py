@@ -68,7 +68,7 @@ def read_sent(value: Any) -> Sent:
     """
     if not isinstance(value, dict):
         raise _bad("", "it is no JSON object")
-    unknown = sorted(set(value) - {"text", *_ARRAYS, "prompt_length", "row", "labels"})
+    unknown = sorted(set(value) - {"text", *_ARRAYS, "prompt_length", "row", "labels", "token_type_ids"})
     if unknown:
         raise _bad(unknown[0], "there is no such key")
     arrays = {name: _rows(name, value[name]) for name in _ARRAYS if value.get(name) is not None}

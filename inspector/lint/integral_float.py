@@ -6,13 +6,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    function_of,
-    json_of,
-    leaves,
-    tool_calls,
-)
+from inspector.lint.subject import Subject, function_of, json_of, leaves, tool_calls
 
 
 def check(subject: Subject) -> Iterator[Finding]:

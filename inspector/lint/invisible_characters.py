@@ -8,11 +8,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    TEMPLATE_KINDS,
-    Subject,
-    points,
-)
+from inspector.lint.subject import TEMPLATE_KINDS, Subject, points
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from inspector.errors import ErrorKind
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    argument_texts,
-)
+from inspector.lint.subject import Subject, argument_texts
 
 
 def check(subject: Subject) -> Iterator[Finding]:

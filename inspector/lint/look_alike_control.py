@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from inspector.encode import TokenFlag
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    TEMPLATE_KINDS,
-    Subject,
-)
+from inspector.lint.subject import TEMPLATE_KINDS, Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -18,10 +17,11 @@ def check(subject: Subject) -> Iterator[Finding]:
     if encoding is None or not subject.traced:
         return
     marked: dict[str, int] = {}
-    for index in subject.flagged(TokenFlag.LOOK_ALIKE):
-        path = subject.path_at(index)
-        if path is not None and subject.token_kinds[index] not in TEMPLATE_KINDS:
-            marked.setdefault(path, index)
+    tokens = np.array(subject.flagged(TokenFlag.LOOK_ALIKE), np.int64)
+    for run in np.split(tokens, np.flatnonzero(np.diff(tokens) != 1) + 1):
+        # A mark that the template begins and a role completes is the template's own (control-token-assembled).
+        if len(run) and subject.token_kinds[run[0]] not in TEMPLATE_KINDS:
+            marked.setdefault(subject.path_at(int(run[0])) or "content", int(run[0]))
     for path, index in marked.items():
         start = int(encoding.start[index])
         near = subject.utf8[start : start + 40].decode("utf-8", "ignore")

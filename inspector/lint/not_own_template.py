@@ -7,12 +7,7 @@ from dataclasses import replace
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-    common_bytes,
-    excerpt,
-    line_of,
-)
+from inspector.lint.subject import Subject, common_bytes, excerpt, line_of
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    leaves,
-)
+from inspector.lint.subject import Subject, leaves
 
 
 def check(subject: Subject) -> Iterator[Finding]:

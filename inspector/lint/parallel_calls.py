@@ -7,10 +7,7 @@ from typing import Any
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    tool_calls,
-)
+from inspector.lint.subject import Subject, tool_calls
 
 
 def check(subject: Subject) -> Iterator[Finding]:

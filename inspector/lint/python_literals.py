@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    TEMPLATE_KINDS,
-    Subject,
-    function_of,
-    leaves,
-    tool_calls,
-)
+from inspector.lint.subject import Subject, function_of, leaves, tool_calls
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -42,9 +37,9 @@ def _values(subject: Subject) -> Iterator[tuple[str, Any]]:
 
 
 def _is_repr(subject: Subject, start: int, end: int) -> bool:
-    """The value stands in Python's quotes that belong to it: its own field wrote them, not the template."""
-    around = subject.utf8[start - 1 : start] + subject.utf8[end : end + 1]
-    return around == b"''" and subject.kind_at(start - 1) not in TEMPLATE_KINDS
+    """The value stands as Python prints a member of a dict: 'key': 'value'."""
+    before = subject.utf8[max(start - 80, 0) : start]
+    return subject.utf8[end : end + 1] == b"'" and re.search(rb"'[^'\n]+': '$", before) is not None
 
 
 def _finding(subject: Subject, path: str, what: str, start: int, end: int) -> Finding:

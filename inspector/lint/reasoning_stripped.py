@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    paths_of,
-    written_of,
-)
+from inspector.lint.subject import Subject, paths_of, written_of
 from inspector.messages import REASONING_FIELDS
 
 

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-    first_difference,
-    is_part,
-)
+from inspector.lint.subject import Subject, first_difference, is_part
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -10,9 +10,7 @@ import numpy as np
 from inspector.encode import CONTROL
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-)
+from inspector.lint.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:

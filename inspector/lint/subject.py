@@ -374,8 +374,15 @@ def line_of(rendered: Rendered, byte: int) -> int | None:
 
 
 def excerpt(utf8: bytes, byte: int, size: int = 40) -> str:
-    """Give the text from a byte on, as far as it fits a message."""
-    return utf8[byte : byte + size].decode("utf-8", "ignore") or ""
+    """Give the text from a byte on, as far as it fits a message; a mark that begins before it is shown whole.
+
+    >>> excerpt(b"hi<|im_end|>", 4)
+    '<|im_end|>'
+    """
+    begin = max((utf8.rfind(mark, max(byte - 20, 0), byte) for mark in (b"<", b"[")), default=-1)
+    if begin >= 0 and not re.search(rb"[>\]\s]", utf8[begin:byte]):
+        byte = begin
+    return utf8[byte : byte + size].decode("utf-8", "ignore")
 
 
 @functools.lru_cache(maxsize=16)

@@ -7,10 +7,7 @@ from typing import Any
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-    call_ids,
-)
+from inspector.lint.subject import Subject, call_ids
 
 
 def check(subject: Subject) -> Iterator[Finding]:

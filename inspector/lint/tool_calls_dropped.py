@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
-from inspector.lint.subject import (
-    Subject,
-    function_of,
-    tool_calls,
-)
+from inspector.lint.subject import Subject, function_of, tool_calls
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -23,10 +19,13 @@ def check(subject: Subject) -> Iterator[Finding]:
             parts = (f"{path}.function.name", f"{path}.function.arguments", f"{path}.name", f"{path}.arguments")
             if call and not any(map(subject.covered, parts)) and not subject.gone(path):
                 lost.append((path, function_of(call).get("name")))
+        path = f"messages[{index}].function_call"
+        if isinstance(message.get("function_call"), dict) and not subject.covered(path) and not subject.gone(path):
+            lost.append((path, message["function_call"].get("name")))
         if lost:
             which = ", ".join(shown(str(name)) for _path, name in lost[:4])
             yield RULE.finding(
-                f"{len(lost)} of {len(tool_calls(message))} calls of messages[{index}] are not in the prompt: {which}",
+                f"{len(lost)} of {len(tool_calls(message)) or 1} calls of messages[{index}] are not in the prompt: {which}",
                 {"path": lost[0][0]},
             )
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import (
-    Subject,
-)
+from inspector.lint.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
