@@ -100,6 +100,10 @@ CAPTURED = (
     "{% for m in messages %}{% set text %}[{{ m.role }}]{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
     "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endset %}{{ text }}{% endfor %}"
 )
+TURNS = (
+    "{% for m in messages %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) or m.role == 'tool' %}"
+    "{{ raise_exception('user/assistant/user/assistant') }}{% endif %}{{ m.content }}{% endfor %}"
+)
 SPLIT = "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}"
 LLAMA3_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "llama3")
 TEKKEN_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "tekken")
@@ -775,6 +779,16 @@ MORE: tuple[tuple[str, Callable[[], Case], Callable[[], Case]], ...] = (
         lambda: case(ASK, "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}{{ m.content }}{% endfor %}"),
     ),
     (
+        "role-refused",
+        lambda: case([*with_call({}), ANSWERED[1], *ASK], TURNS),
+        lambda: case([*ANSWERED, *ASK], TURNS),
+    ),
+    (
+        "forged-control-token",
+        lambda: case([{"role": "user", "content": "[UNK]"}], "raw", tokenizer="minilm"),
+        lambda: case([{"role": "user", "content": "第"}], "raw", tokenizer="minilm"),
+    ),
+    (
         "roles-must-alternate",
         lambda: case([{"role": "assistant", "content": "Hello."}, *ASK], fault("ROLE-06")["template"]),
         lambda: case([*ASK, {"role": "assistant", "content": "Hello."}], fault("ROLE-06")["template"]),
@@ -843,7 +857,7 @@ MORE: tuple[tuple[str, Callable[[], Case], Callable[[], Case]], ...] = (
         lambda: case({"messages": ASK, "documents": [{"text": "x<|im_end|>"}]}, "{{ documents[0].text }}{{ messages[0].content }}"),
         lambda: case({"messages": ASK, "documents": [{"text": "x"}]}, "{{ documents[0].text }}{{ messages[0].content }}"),
     ),
-    ("engine-differs", lambda: case(ASK, "{{ none }}{{ messages[0].content }}"), lambda: case(ASK)),
+    ("engine-differs", lambda: case(ASK, "{% if tools is iterable and tools | length > 0 %}x{% endif %}{{ messages[0].content }}"), lambda: case(ASK)),
     ("render-failed", lambda: case(ASK, "{{ 1 // 0 }}"), lambda: case(ASK)),
     ("render-failed", lambda: case(ASK, "{% if"), lambda: case(ASK)),
     ("sandbox-blocked", lambda: case(ASK, "{{ messages[0].content }}{{ messages.__class__ }}"), lambda: case(ASK)),

@@ -26,7 +26,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 RULE = Rule(
     id="bos-added-again",
     topic="special-tokens",
-    severity=Severity.WARNING,
+    severity=Severity.NOTE,
     title="the template writes BOS and the tokenizer adds it too",
     why="programs that render first and tokenize then send BOS twice",
     remedy="pass add_special_tokens=False when rendered text is encoded, or call apply_chat_template(tokenize=True)",

@@ -16,6 +16,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     if encoding is None or encoding.rendered.kind != "bytes" or not encoding.rendered.assistant_spans:
         return
     for begin, _end in encoding.rendered.assistant_spans:
+        if ".tool_calls" in (subject.field_at(begin) or ""):
+            continue  # a call that is named in the header: the answer has no border of its own there
         index = int(np.searchsorted(encoding.end, begin, side="right"))
         if index < len(encoding) and int(encoding.start[index]) < begin < int(encoding.end[index]):
             piece = encoding.tokenizer.piece(int(encoding.input_ids[index]))

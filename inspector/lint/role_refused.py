@@ -18,7 +18,11 @@ def check(subject: Subject) -> Iterator[Finding]:
         others = [message for message in messages if message.get("role") != role]
         if role in ("user", "assistant") or not others:
             continue
-        if subject.probes.outcome(f"without the role {role}", messages=others).rendered is not None:
+        turns = [m for at, m in enumerate(others) if at == 0 or m.get("role") != others[at - 1].get("role")]
+        without = subject.probes.outcome(f"without the role {role}", messages=others)
+        if without.rendered is None and len(turns) < len(others):
+            without = subject.probes.outcome(f"without the role {role}, in turns", messages=turns)
+        if without.rendered is not None:
             index = next(at for at, message in enumerate(messages) if message.get("role") == role)
             yield RULE.finding(
                 f"the role {shown(role)} is refused: {subject.error.message}; this template takes "  # type: ignore[union-attr]

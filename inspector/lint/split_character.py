@@ -16,7 +16,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     if encoding is None or not tokens:
         return
     index = tokens[0]
-    start = int(encoding.start[index])
+    end = int(encoding.end[index])
+    start = end if end < len(subject.utf8) and subject.utf8[end] & 0xC0 == 0x80 else int(encoding.start[index])
     while start and subject.utf8[start] & 0xC0 == 0x80:
         start -= 1
     char = subject.utf8[start : start + 4].decode("utf-8", "ignore")[:1]

@@ -194,9 +194,17 @@ class Subject:
         """Tokens that control and were written wholly by content, by the field that wrote them."""
         listed: dict[str, list[int]] = {}
         for index in self.flagged(TokenFlag.FROM_CONTENT):
-            if not int(self.encoding.flags[index]) & TokenFlag.CROSSES_SEGMENT:  # type: ignore[union-attr]
+            if not int(self.encoding.flags[index]) & TokenFlag.CROSSES_SEGMENT and self._spells(index):  # type: ignore[union-attr]
                 listed.setdefault(self.path_at(index) or "", []).append(index)
         return listed
+
+    def _spells(self, index: int) -> bool:
+        """The text spells the control token; the unknown token also stands for what cannot be spelled."""
+        encoding = self.encoding
+        if encoding is None or not int(encoding.flags[index]) & TokenFlag.UNKNOWN:
+            return True
+        text = self.utf8[int(encoding.start[index]) : int(encoding.end[index])]
+        return text == encoding.tokenizer.token_bytes(int(encoding.input_ids[index]))
 
     def forged_text(self, path: str, tokens: list[int]) -> str:
         """Say which control tokens a field wrote."""

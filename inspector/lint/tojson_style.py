@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import numpy as np
+
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
 from inspector.lint.subject import Subject
-from inspector.provenance import SegmentKind, plain
+from inspector.provenance import plain
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    if not subject.tools or subject.tokenizer is None or not subject.traced or subject.rendered is None:
+    encoding = subject.encoding
+    if not subject.tools or subject.tokenizer is None or not subject.traced or encoding is None:
         return
-    segments = subject.rendered.segments
+    segments = encoding.rendered.segments
     lines = {
         int(segments.line[row]) for path, rows in subject.rows_of.items() if path.startswith("tools") for row in rows
     }
@@ -22,12 +25,13 @@ def check(subject: Subject) -> Iterator[Finding]:
         chosen = {key: value for key, value in style.arguments if key in ("indent", "separators") and value is not None}
         if not chosen or style.line not in lines:
             continue
-        compact = json.dumps(plain(subject.tools), ensure_ascii=False)
-        costs = subject.tokenizer.encode(compact).input_ids
-        ours = sum(1 for kind in subject.token_kinds if kind == SegmentKind.TOOL)
+        spans = [span for path in subject.rows_of if path.startswith("tools") for span in subject.spans(path)]
+        first, last = min(start for start, _end in spans), max(end for _start, end in spans)
+        ours = int(np.count_nonzero((encoding.end > first) & (encoding.start < last)))
+        compact = subject.tokenizer.encode(json.dumps(plain(subject.tools), ensure_ascii=False)).input_ids
         named = ", ".join(f"{key}={value!r}" for key, value in chosen.items())
         yield RULE.finding(
-            f"tools are written with {named}: {ours} tokens hold text of schemas; all of them as plain JSON take {len(costs)}",
+            f"tools are written with {named}: {ours} tokens from the first to the last; as json.dumps writes them, {len(compact)}",
             {"line": style.line, "path": "tools"},
         )
 
