@@ -109,7 +109,7 @@ def test_every_tab_fits_the_screen_and_nothing_overlaps(open_page: Any) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("language", ["en-US", "zh-CN"])
-@pytest.mark.parametrize("width", [390, 640, 900, 1920, 3840])
+@pytest.mark.parametrize("width", [390, 640, 770, 1920, 3840])
 def test_every_example_fits_screens_from_a_phone_to_4k(open_page: Any, width: int, language: str) -> None:
     bench = open_page(viewport={"width": width, "height": 844 if width < 700 else width * 9 // 16}, locale=language)
     wrong = []
