@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inspector.encode import CONTROL, NO_SEGMENT, Encoding, TokenFlag, encode
+from inspector.encode import NO_SEGMENT, Encoding, TokenFlag, control_mask, encode
 from inspector.errors import ErrorKind, InspectorError
 from inspector.render import Rendered, render
 from inspector.tokenizers.base import Tokenizer
@@ -73,7 +73,7 @@ class Parting:
 
 def control_tokens(encoding: Encoding) -> tuple[ControlToken, ...]:
     """List every control id with its verdict."""
-    return tuple(_control_token(encoding, index) for index in np.flatnonzero((encoding.flags & CONTROL) != 0).tolist())
+    return tuple(_control_token(encoding, index) for index in np.flatnonzero(control_mask(encoding)).tolist())
 
 
 def _control_token(encoding: Encoding, index: int) -> ControlToken:
@@ -177,7 +177,7 @@ def turns(inspection: Inspection) -> Turns:
 
 def _turn_opener(encoding: Encoding) -> int | None:
     """The control token that the template writes most often right before content."""
-    control = (encoding.flags & CONTROL) != 0
+    control = control_mask(encoding)
     written = control & ((encoding.flags & TokenFlag.FROM_CONTENT) == 0)
     ids, counts = np.unique(encoding.input_ids[written], return_counts=True)
     before_text = {int(encoding.input_ids[i]) for i in np.flatnonzero(written[:-1] & ~control[1:]).tolist()}
@@ -190,7 +190,7 @@ def terminator(encoding: Encoding) -> int | None:
 
     Source: the last control token of an assistant span, or the first one after it.
     """
-    control = np.flatnonzero(((encoding.flags & CONTROL) != 0) & ((encoding.flags & TokenFlag.FROM_CONTENT) == 0))
+    control = np.flatnonzero(control_mask(encoding) & ((encoding.flags & TokenFlag.FROM_CONTENT) == 0))
     for start, end in encoding.rendered.assistant_spans:
         inside = control[(encoding.start[control] >= start) & (encoding.start[control] < end)]
         after = control[encoding.start[control] >= end]

@@ -30,7 +30,7 @@ class TokenFlag(enum.IntFlag):
 
     SPECIAL = enum.auto()  # its id is a special token
     ADDED = enum.auto()  # its id is an added token that is not special, nor a blank run (ordinary text)
-    UNKNOWN = enum.auto()  # the unknown token: text is lost
+    UNKNOWN = enum.auto()  # the unknown token where text is lost; not where the text spells it
     BYTE_FALLBACK = enum.auto()  # a <0xNN> piece
     PARTIAL_CHAR = enum.auto()  # begins or ends inside a character
     INSERTED = enum.auto()  # stands for no byte of the rendered text
@@ -47,7 +47,7 @@ class TokenFlag(enum.IntFlag):
     ASSISTANT = enum.auto()  # in the assistant mask
 
 
-CONTROL = TokenFlag.SPECIAL | TokenFlag.ADDED
+CONTROL = TokenFlag.SPECIAL | TokenFlag.ADDED  # of ids; `control_mask` tells which tokens act as such
 FLAG_NAMES: tuple[str, ...] = tuple(flag.name.lower() for flag in TokenFlag if flag.name)
 CONTENT_KINDS = (
     SegmentKind.MESSAGE,
@@ -216,15 +216,27 @@ def safe_encoding(encoding: Encoding) -> Encoding:
     return _describe(encoding.rendered, encoding.tokenizer, encoding.safe)
 
 
+def control_mask(encoding: Encoding) -> np.ndarray:
+    """Say which tokens are control tokens or pose as such: a special or added id that stands for no lost text.
+
+    Shapes: bool[n].
+    """
+    return _is_control(encoding.flags)
+
+
+def _is_control(flags: np.ndarray) -> np.ndarray:
+    return ((flags & CONTROL) != 0) & ((flags & TokenFlag.UNKNOWN) == 0)
+
+
 def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Encoding:
     segment = _segment_rows(rendered, raw)
     flags = _id_flags(tokenizer, raw.input_ids) | _span_flags(rendered.utf8, raw)
-    control = (flags & CONTROL) != 0
-    flags |= _content_flags(rendered, raw, control, segment)
+    flags &= ~_spelled_unknown(rendered.utf8, raw, flags, tokenizer)
+    flags |= _content_flags(rendered, raw, _is_control(flags), segment)
     flags |= _range_flag(raw, rendered.generation_prompt, TokenFlag.GENERATION_PROMPT)
     mask = _assistant_mask(raw, rendered.assistant_spans)
     flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
-    flags |= _look_alike_flags(rendered, raw, control, tokenizer)
+    flags |= _look_alike_flags(rendered, raw, _is_control(flags), tokenizer)
     return Encoding(
         rendered=rendered,
         tokenizer=tokenizer,
@@ -250,7 +262,7 @@ def _from_segments(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
     for first, last in rendered.assistant_spans:  # of token segments: token indices
         mask[first:last] = 1
     flags = _id_flags(tokenizer, ids)
-    written = _IS_CONTENT[rendered.segments.kind][segment] & ((flags & CONTROL) != 0)
+    written = _IS_CONTENT[rendered.segments.kind][segment] & _is_control(flags)
     flags = flags | np.where(written, np.uint32(TokenFlag.FROM_CONTENT), np.uint32(0))
     flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
     return Encoding(
@@ -353,6 +365,17 @@ def _id_flag_table(tokenizer: Tokenizer) -> np.ndarray:
 
 def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
     return _id_flag_table(tokenizer)[input_ids]
+
+
+def _spelled_unknown(utf8: bytes, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
+    """Give UNKNOWN for the tokens whose text is the unknown token's own spelling: nothing is lost there."""
+    unknown = np.flatnonzero((flags & TokenFlag.UNKNOWN) != 0)
+    spellings = {added.content.encode() for added in tokenizer.added_tokens if added.id in raw.input_ids[unknown]}
+    found = np.zeros(len(flags), dtype=np.uint32)
+    for i in unknown.tolist() if spellings else ():
+        if utf8[raw.start[i] : raw.end[i]] in spellings:
+            found[i] = TokenFlag.UNKNOWN
+    return found
 
 
 def _span_flags(utf8: bytes, raw: RawEncoding) -> np.ndarray:
@@ -468,7 +491,7 @@ def _safe(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: To
     injected = (flags & TokenFlag.FROM_CONTENT) != 0
     if tokenizer.control_needs_template or not injected.any():
         return raw
-    walls = np.flatnonzero(((flags & CONTROL) != 0) & ~injected)
+    walls = np.flatnonzero(_is_control(flags) & ~injected)
     edges = [-1, *walls.tolist(), len(raw.input_ids)]
     parts: list[RawEncoding] = []
     for before, after in itertools.pairwise(edges):

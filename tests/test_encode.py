@@ -67,3 +67,8 @@ def test_what_a_normalizer_composes_or_takes_apart_keeps_its_origin(text: str) -
     assert not encoding.uncovered
     assert {encoding.token(i).path for i in range(len(encoding))} == {"messages[0].content"}
     assert not (encoding.flags & TokenFlag.INSERTED).any()
+
+
+def test_text_that_the_vocabulary_does_not_have_is_lost_and_no_control_token_and_the_spelled_one_is_forged() -> None:
+    unknown = [token["flags"] for token in tokens_of("a 🧮 [UNK] b", "minilm") if token["piece"] == "[UNK]"]
+    assert unknown == [["special", "unknown"], ["special", "from_content"]]
