@@ -141,7 +141,7 @@ class Bench {
   }
   observe() {
     const fit = () => {
-      const narrow = this.root.clientWidth < 760;
+      const { classList } = this.root, narrow = classList.contains('printing') ? classList.contains('narrow') : this.root.clientWidth < 760;
       if (narrow !== this.root.classList.contains('narrow') || this.width === undefined) { this.root.classList.toggle('narrow', narrow); this.$('.ti-input').open = !narrow; }
       const width = this.$('.ti-grid').clientWidth;
       if (width !== this.width && width) { this.width = width; this.draw(true); } else { this.grid.paint(); if (this.splits()) this.second.paint(); }
