@@ -17,25 +17,37 @@ def check(subject: Subject) -> Iterator[Finding]:
     encoding = subject.encoding
     if encoding is None or not subject.traced:
         return
-    marked = np.flatnonzero(
-        ((encoding.flags & TokenFlag.LOOK_ALIKE) != 0) & np.isin(subject.token_kinds, TEMPLATE_KINDS)
-    )
-    seen: set[bytes] = set()
+    found = _literals(subject, encoding)
+    if found:
+        first = min(found.values(), key=lambda match: match.start())
+        listed = ", ".join(_described(encoding, match) for match in list(found.values())[:LISTED])
+        more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+        index = int(np.searchsorted(encoding.end, first.start(), side="right"))
+        yield RULE.finding(
+            f"{len(found)} of the template's control strings are ordinary text here: {listed}{more}",
+            {**subject.where_token(index), "line": subject.line_at(first.start())},
+        )
+
+
+LISTED = 4
+
+
+def _literals(subject: Subject, encoding: Encoding) -> dict[bytes, re.Match[bytes]]:
+    """Give the strings that the template wrote, look like control tokens and are none, with their first place."""
+    look_alike = (encoding.flags & TokenFlag.LOOK_ALIKE) != 0
+    marked = np.flatnonzero(look_alike & np.isin(subject.token_kinds, TEMPLATE_KINDS))
+    found: dict[bytes, re.Match[bytes]] = {}
     for run in np.split(marked, np.flatnonzero(np.diff(marked) != 1) + 1):
-        if not len(run):
-            continue
-        first = int(encoding.start[run[0]])
-        for match in LITERAL.finditer(subject.utf8, first, int(encoding.end[run[-1]])):
-            if match[0] not in seen:
-                seen.add(match[0])
-                yield _finding(subject, encoding, match)
+        if len(run):
+            for match in LITERAL.finditer(subject.utf8, int(encoding.start[run[0]]), int(encoding.end[run[-1]])):
+                found.setdefault(match[0], match)
+    return found
 
 
-def _finding(subject: Subject, encoding: Encoding, match: re.Match[bytes]) -> Finding:
+def _described(encoding: Encoding, match: re.Match[bytes]) -> str:
     tokens = np.flatnonzero((encoding.end > match.start()) & (encoding.start < match.end())).tolist()
     pieces = " ".join(encoding.tokenizer.piece(int(encoding.input_ids[index])) for index in tokens)
-    message = f"{shown(match[0].decode('utf-8', 'replace'))} is {len(tokens)} ordinary tokens here: {pieces}"
-    return RULE.finding(message, {**subject.where_token(tokens[0]), "line": subject.line_at(match.start())})
+    return f"{shown(match[0].decode('utf-8', 'replace'))} is {len(tokens)} tokens ({pieces})"
 
 
 LITERAL = re.compile(rb"<\|[^<>|\s]{1,64}\|>|<[^<>\s]{1,64}>|\[[A-Z_/]{2,32}\]")
