@@ -27,7 +27,7 @@ JOBS: dict[str, str] = {
     "token_bytes": "inspector.jobs:token_bytes",
     "ids": "inspector.jobs:ids",
     "view": "inspector.jobs:view",
-    "safe": "inspector.jobs:safe",
+    "view_comparison": "inspector.jobs:view_comparison",
     "control": "inspector.jobs:control",
     "record": "inspector.jobs:record",
     "paste": "inspector.jobs:paste",
@@ -132,41 +132,62 @@ def ids(payload: bytes) -> bytes:
     return _answer({"input_ids": inspection.encoding.input_ids.tolist(), "error": None})
 
 
+_RUNS_KEPT = 2  # inspections that a child remembers: of its own pane, and of the pane that it is compared with
+_runs: list[tuple[Any, Any]] = []  # (Job, Inspection), newest last
+_sent: dict[str, Any] = {}  # what the page was last sent of the pane that this child is for, by kind of answer
+
+
+def _inspection(job: Any) -> Any:
+    """Run a job, or give the inspection of the same job that this child has just run."""
+    from inspector.pipeline import run
+
+    for known, inspection in _runs:
+        if known == job:
+            return inspection
+    inspection = run(job)
+    _runs.append((job, inspection))
+    del _runs[:-_RUNS_KEPT]
+    return inspection
+
+
 def view(payload: bytes) -> bytes:
-    """Run pickled (Jobs or None, page errors); give the page's payload (ui/payload.py)."""
+    """Run a pickled (Job, base, safe); give a pane of the page against its answer `base` (ui/payload.py).
+
+    `base` None, or one that this child did not give last: the whole pane. `safe`: of the safe ids.
+    """
+    from inspector.ui import payload as page
+
+    job, base, safe = pickle.loads(payload)
+    inspection = _inspection(job)
+    kind, shown = ("safe", page.safe_inspection(inspection)) if safe else ("view", inspection)
+    known = _sent.get(kind)
+    answer, sent = page.answer(shown, known if known is not None and known.number == base else None)
+    if sent is not None:
+        _sent[kind] = sent
+    return page.dumps(answer)
+
+
+def view_comparison(payload: bytes) -> bytes:
+    """Run two pickled Jobs; give the page's comparison of them (ui/payload.py)."""
     from inspector.comparison import compare_inspections
-    from inspector.pipeline import run
     from inspector.ui import payload as page
 
-    jobs, errors = pickle.loads(payload)
-    inspections = [None if job is None else run(job) for job in jobs]
-    done = [inspection for inspection in inspections if inspection is not None]
-    comparison = compare_inspections(*done) if len(inspections) == len(done) == 2 else None
-    return page.view(inspections, comparison, errors)
-
-
-def safe(payload: bytes) -> bytes:
-    """Run pickled Jobs; give the page's payload of their safe encodings."""
-    from inspector.pipeline import run
-    from inspector.ui import payload as page
-
-    return page.safe_view([run(job) for job in pickle.loads(payload)])
+    a, b = (_inspection(job) for job in pickle.loads(payload))
+    return page.dumps(page.comparison(compare_inspections(a, b)))
 
 
 def control(payload: bytes) -> bytes:
-    """Run pickled Jobs; give the tables of the page's Control view."""
-    from inspector.pipeline import run
+    """Run a pickled Job; give the tables of the page's Control view."""
     from inspector.ui.views import control as page
 
-    return _answer(page.answer([run(job) for job in pickle.loads(payload)]))
+    return _answer(page.answer([_inspection(pickle.loads(payload))]))
 
 
 def record(payload: bytes) -> bytes:
-    """Run pickled Jobs; give the record of each as readable JSON text: {records: [text]}."""
-    from inspector.pipeline import run
+    """Run a pickled Job; give its record as readable JSON text: {records: [text]}."""
     from inspector.ui.views import record as page
 
-    return _answer({"records": [page.text(run(job).to_dict()) for job in pickle.loads(payload)]})
+    return _answer({"records": [page.text(_inspection(pickle.loads(payload)).to_dict())]})
 
 
 def paste(payload: bytes) -> bytes:

@@ -73,7 +73,7 @@ class Inspector:
 
     def settle(self) -> None:
         """Wait until the last input has been answered."""
-        self.page.wait_for_function("() => { const b = document.querySelector('#bench .ti'); return b && b.dataset.ready === '1' && !b.parentNode.bench.inFlight && !b.parentNode.bench.dirty; }", timeout=ANSWER_MS)  # fmt: skip
+        self.page.wait_for_function("() => { const b = document.querySelector('#bench .ti'); return b && b.dataset.ready === '1' && !b.parentNode.bench.inFlight && !b.parentNode.bench.dirty && !b.parentNode.bench.comparing; }", timeout=ANSWER_MS)  # fmt: skip
 
     def type_in(self, name: str, text: str) -> None:
         self.page.fill(f'[data-in="{name}"]', text)

@@ -316,7 +316,9 @@ def test_a_thousand_messages_stay_usable(bench: Inspector) -> None:
 def test_links_go_both_ways_between_form_and_tokens(bench: Inspector) -> None:
     show(bench, "Form")
     field(bench, "messages[1].content").evaluate("node => { node.focus(); node.setSelectionRange(9, 13); }")
-    bench.page.wait_for_function(f"() => {BENCH}.pick && {BENCH}.pick.kind === 'fields'")
+    bench.page.wait_for_function(
+        f"() => {BENCH}.pick && {BENCH}.pick.kind === 'fields' && {BENCH}.pick.fields[0].steps[1] === 1"
+    )
     assert bench.page.evaluate(f"() => {BENCH}.pick.fields") == [
         {"steps": ["messages", 1, "content"], "from": 9, "to": 13}
     ]

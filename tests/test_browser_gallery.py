@@ -109,7 +109,7 @@ def test_an_example_fills_the_page_with_what_its_data_says(open_page: Any, name:
     assert [pane["template_text"] for pane in asked["panes"]] == [pane.template_text for pane in example.panes]
     assert [pane["tokenizer"] for pane in asked["panes"]] == [pane.tokenizer for pane in example.panes]
     assert all(asked["fields"][field] == text for field, text in example.fields.items())
-    assert bench_js(bench, "[bench.view, bench.state.colour, bench.answer.errors]") == [example.view, example.colour, []]  # fmt: skip
+    assert bench_js(bench, "[bench.view, bench.state.colour, bench.errorsNow()]") == [example.view, example.colour, []]  # fmt: skip
     assert bench.page.locator(".ti-general").is_hidden()
 
 
@@ -188,7 +188,7 @@ def test_a_state_too_long_for_a_link_travels_as_a_file(open_page: Any) -> None:
     other.page.wait_for_selector(".ti-share .ti-err:not([hidden])")
     assert other.page.inner_text(".ti-share .ti-err") == "wrong.json: " + ENGLISH["state_other"]
     other.page.set_input_files(".ti-share input[type=file]", saved)
-    other.page.wait_for_selector(".ti-share:not([open])", state="hidden")
+    other.page.wait_for_selector(".ti-share[open]", state="hidden")
     other.settle()
     assert other.page.input_value('[data-in="messages"]') == long and other.pane(0) == bench.pane(0)
 
@@ -207,11 +207,11 @@ TALK = [
 def drawn(browser: Any) -> Any:
     """An inspection, and a blank page that holds it as `pane` beside the plots' pure functions."""
     inspection = inspect(TALK, tokenizer="smollm2", template="chatml", clock="2026-01-31T09:30:00")
-    answer = json.loads(payload.view([inspection, inspection], None))
+    answer = payload.dumps(payload.answer(inspection, None)[0]).decode()
     page = browser.new_page()
-    text = "\n".join((STATIC / f"{name}.js").read_text("utf-8") for name in ("core", "pane", "links", "plots"))
+    text = "\n".join((STATIC / f"{name}.js").read_text("utf-8") for name in ("core", "pane", "align", "links", "plots"))
     page.add_script_tag(content=text)
-    page.evaluate("answer => { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; window.pane = new Pane(answer.panes[0]); }", answer)  # fmt: skip
+    page.evaluate("async text => { const answer = await opened(text); FLAG = answer.legend.flags; KINDS = answer.legend.kinds; window.pane = new Pane().next(answer.pane); }", answer)  # fmt: skip
     yield inspection, page
     page.close()
 

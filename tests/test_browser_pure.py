@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from page import ROOT
 
-from inspector import compare
+from inspector import compare, inspect
 from inspector.encode import FLAG_NAMES
 from inspector.request import at_path
 from inspector.ui import payload
@@ -47,11 +49,30 @@ def script(browser: Any) -> Iterator[Any]:
     """A blank page that holds the pure functions."""
     page = browser.new_page()
     text = "\n".join(
-        (STATIC / f"{name}.js").read_text("utf-8") for name in ("core", "pane", "scan", "links", "history")
+        (STATIC / f"{name}.js").read_text("utf-8")
+        for name in ("core", "pane", "align", "scan", "links", "history", "grid", "flow")
     )
     page.add_script_tag(content=text)
     yield page
     page.close()
+
+
+def wire(answer: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(payload.dumps(answer))
+
+
+def panes_of(script: Any, *conversations: list[str], tokenizer: str = "bytes") -> None:
+    """Put one pane a conversation into the script's `panes`, and their rows into `rows`."""
+    answers = []
+    for contents in conversations:
+        said = [{"role": "user", "content": text} for text in contents]
+        answers.append(wire(payload.answer(inspect(said, tokenizer=tokenizer, template="raw", clock=CLOCK), None)[0]))
+    script.evaluate(
+        """async answers => { FLAG = answers[0].legend.flags; KINDS = answers[0].legend.kinds; window.panes = [];
+        for (const answer of answers) panes.push(new Pane().next((await opened(JSON.stringify(answer))).pane));
+        window.rows = new Rows(panes); }""",
+        answers,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +80,12 @@ def loaded(script: Any) -> tuple[Any, Any]:
     """Two panes of one request (Qwen3, Llama 3.1) in the script's `state`, and the comparison they come from."""
     request = {"messages": MESSAGES, "tools": TOOLS}
     compared = compare(request, "qwen3", "qwen3,qwen3-0.6b@current", clock=CLOCK)
-    answer = json.loads(payload.view([compared.a, compared.b], compared))
+    answers = [wire(payload.answer(side, None)[0]) for side in (compared.a, compared.b)]
     script.evaluate(
-        "answer => { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; const panes = answer.panes.map(data => new Pane(data)); window.state = { panes, rows: new Rows(answer.rows, panes) }; }",
-        answer,
+        """async answers => { FLAG = answers[0].legend.flags; KINDS = answers[0].legend.kinds; const panes = [];
+        for (const text of answers.map(answer => JSON.stringify(answer))) panes.push(new Pane().next((await opened(text)).pane));
+        window.state = { panes, rows: new Rows(panes) }; }""",
+        answers,
     )
     return script, compared
 
@@ -175,3 +198,100 @@ def test_paths_are_read_as_the_request_spells_them(script: Any) -> None:
 def test_flags_and_kinds_are_named_by_the_answer(loaded: Any) -> None:
     script, _compared = loaded
     assert script.evaluate("() => Object.keys(FLAG)") == list(FLAG_NAMES)
+
+
+ROW_TEXTS = """() => Array.from({length: rows.n}, (_, k) => panes.map((pane, q) => rows.own[q][k] < 0 ? null : pane.text(...rows.span(q, k))))"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_hold_every_pane_in_order_and_equal_lines_stand_side_by_side(script: Any, seed: int) -> None:
+    rng = random.Random(seed)
+    lines = [f"line {k}\n" for k in range(30)] + ["same\n"] * 8
+    first = [rng.choice(lines) for _ in range(40)]
+    texts = ["".join(first)]
+    for _ in range(rng.randrange(1, 4)):
+        other = list(first)
+        for _ in range(rng.randrange(6)):
+            at = rng.randrange(len(other))
+            other[at : at + rng.randrange(3)] = [rng.choice([*lines, "new\n"]) for _ in range(rng.randrange(3))]
+        texts.append("".join(other))
+    panes_of(script, *([text] for text in texts))
+    found = script.evaluate(ROW_TEXTS)
+    tags = script.evaluate("() => rows.tags.map(tags => Array.from(tags))")
+    tokens = script.evaluate("() => rows.token.map(column => Array.from(column))")
+    for q, text in enumerate(texts):
+        column = [row[q] for row in found]
+        assert "".join(part for part in column if part is not None) == text
+        assert tokens[q][0] == 0 and tokens[q] == sorted(tokens[q]) and tokens[q][-1] == len(text.encode())
+        for k, row in enumerate(found):
+            assert q == 0 or tags[q][k] == (0 if row[q] == row[0] else 1)
+        equal = sum(row[q] is not None and row[q] == row[0] for row in found)
+        matcher = difflib.SequenceMatcher(None, texts[0].splitlines(), text.splitlines(), autojunk=False)
+        assert equal >= sum(block.size for block in matcher.get_matching_blocks()), "no worse than difflib"
+        whole = all(row[q] == row[0] for row in found)
+        assert whole == (text == texts[0])
+
+
+def test_a_changed_line_stands_beside_its_counterpart_in_every_pane(script: Any) -> None:
+    panes_of(script, ["a\nold\nb\nc"], ["a\nnew\nextra\nb\nc"], ["a\nb\nc"])
+    assert script.evaluate(ROW_TEXTS) == [
+        ["a\n", "a\n", "a\n"],
+        ["old\n", "new\n", None],
+        [None, "extra\n", None],
+        ["b\n", "b\n", "b\n"],
+        ["c", "c", "c"],
+    ]
+    assert script.evaluate("() => rows.tags.map(tags => Array.from(tags))")[1:] == [[0, 1, 1, 0, 0], [0, 1, 0, 0, 0]]
+    assert script.evaluate("() => [rows.linked(0, 2, 1), rows.linked(1, 2, 2), rows.linked(2, 2, 1)]") == [[2, 5], None, [12, 13]]  # fmt: skip
+
+
+def test_long_texts_are_split_at_lines_that_occur_once(script: Any) -> None:
+    left = [f"row {k}\n" for k in range(3000)]
+    right = [line if k % 7 else f"other {k}\n" for k, line in enumerate(left)]
+    panes_of(script, ["".join(left)], ["".join(right)])
+    tags = script.evaluate("() => Array.from(rows.tags[1])")
+    assert tags == [int(k % 7 == 0) for k in range(3000)]
+
+
+def test_a_row_ends_after_the_empty_lines_and_never_inside_a_token(script: Any) -> None:
+    panes_of(script, ["one\n\n\ntwo\n  three"], tokenizer="smollm2")
+    assert [row[0] for row in script.evaluate(ROW_TEXTS)] == ["one\n\n\n", "two\n ", " three"], (
+        "smollm2 has a token of a line feed and a space"
+    )
+
+
+@pytest.mark.parametrize("tokenizer", ["smollm2", "qwen3"])
+def test_answers_of_what_changed_give_the_pane_and_the_lines_of_whole_ones(script: Any, tokenizer: str) -> None:
+    rng, contents, sent, answers, wholes = (
+        random.Random(5),
+        ["é🦊 line\n" * 9, "second\n\n", "third " * 40],
+        None,
+        [],
+        [],
+    )
+    for _ in range(14):
+        k, text = rng.randrange(3), rng.choice(["", "x", "<|im_end|>", "\n", "🦊\n\n", "a longer line of text "])
+        at = rng.randrange(len(contents[k]) + 1)
+        contents[k] = contents[k][:at] + text + contents[k][at + rng.randrange(3) :]
+        said = [{"role": ("user", "assistant")[j % 2], "content": each} for j, each in enumerate(contents)]
+        inspection = inspect(said, tokenizer=tokenizer, template="chatml", clock=CLOCK)
+        answer, sent = payload.answer(inspection, sent)
+        answers.append(json.dumps(wire(answer)))
+        wholes.append(json.dumps(wire(payload.answer(inspection, None)[0])))
+    wrong = script.evaluate(
+        """async ([answers, wholes]) => { let held = new Pane(); measure.font = 'x'; const wrong = [];
+        const same = (a, b) => a.length === b.length && Array.from(a).every((value, k) => value === b[k]);
+        for (let k = 0; k < answers.length; k++) {
+          const read = await opened(answers[k]); FLAG = read.legend.flags; KINDS = read.legend.kinds;
+          held = held.next(read.pane);
+          const whole = new Pane().next((await opened(wholes[k])).pane);
+          for (const name of ['bytes', 'ids', 'flags', 'start', 'end', 'segment']) if (!same(held[name], whole[name])) wrong.push([k, name]);
+          for (const name of Object.keys(whole.segments)) if (!same(held.segments[name], whole.segments[name])) wrong.push([k, name]);
+          if (!same(held.paths, whole.paths) || held.piece(0) !== whole.piece(0) || held.piece(held.n - 1) !== whole.piece(whole.n - 1)) wrong.push([k, 'names']);
+          const [ours, theirs] = [layoutFlow(held, 40), layoutFlow(whole, 40)];
+          for (const name of ['lineStart', 'rowLine']) if (!same(ours[name], theirs[name])) wrong.push([k, name, [...ours[name]].join(), [...theirs[name]].join()]);
+        }
+        return wrong; }""",
+        [answers, wholes],
+    )
+    assert wrong == []

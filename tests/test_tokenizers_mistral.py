@@ -211,7 +211,7 @@ def test_pages_and_terminal_show_token_segments():
     from inspector.ui import payload
 
     inspection = inspect(CHATS["turns"], tokenizer="mistral-tekken").raise_for_error()
-    assert payload.view([inspection], None, [])
+    assert payload.answer(inspection, None)[0]["pane"]
     console = Console(record=True, width=200)
     print_inspection(inspection.to_dict(), console)
     assert "in its own format" in console.export_text()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import re
 import subprocess
 import sys
+import zlib
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from inspector.comparison import compare_inspections
 from inspector.encode import FLAG_NAMES
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
-from inspector.ui import html, layout, payload, serve
+from inspector.ui import delta, html, layout, payload, serve
 from inspector.ui.strings import STRINGS
 from inspector.ui.views import VIEWS
 from inspector.ui.views import control as control_view
@@ -35,61 +35,109 @@ def inspected(contents: list[str], **options: Any) -> Any:
     return inspect(messages, clock=CLOCK, **{"tokenizer": "bytes", "template": "chatml", **options}).raise_for_error()
 
 
-def unpacked(text: str, dtype: str) -> list[int]:
-    return np.frombuffer(base64.b64decode(text), dtype=dtype).tolist()
+def applied(held: dict[str, Any] | None, answer: dict[str, Any]) -> dict[str, Any]:
+    """Give what the page holds after a pane's answer, as static/pane.js does it."""
+    before = held if answer["base"] is not None else None
+    columns: dict[str, np.ndarray] = dict(before["columns"]) if before else {}
+    data, at = base64.b64decode(answer["data"]), 0
+    data = zlib.decompress(data) if answer["deflate"] else data
+    for name, dtype, size, head, tail in answer["columns"]:
+        count, width = size - head - tail, int(dtype[1])
+        planes = np.frombuffer(data, np.uint8, count * width, at).reshape(width, count)
+        middle = np.ascontiguousarray(planes.T).view(f"<{dtype}").reshape(-1).astype(np.int64)
+        old, at = columns.get(name, np.empty(0, np.int64)), at + count * width
+        columns[name] = np.concatenate((old[:head], middle, old[len(old) - tail :]))
+        assert len(columns[name]) == size
+    assert at == len(data)
+    head, tail, middle = answer["paths"]
+    old_paths = before["paths"] if before else []
+    vocabulary = answer["vocabulary"]
+    names = {} if vocabulary["reset"] or not before else dict(before["names"])
+    for k, (token_id, piece) in enumerate(zip(vocabulary["ids"], vocabulary["pieces"], strict=True)):
+        names[token_id] = (piece, vocabulary["bytes"].get(str(k)))
+    return {
+        "number": answer["number"],
+        "columns": columns,
+        "paths": old_paths[:head] + middle + old_paths[len(old_paths) - tail :],
+        "names": names,
+        "info": {**(before["info"] if before else {}), **answer["info"]},
+    }
 
 
-def expanded(runs: dict[str, list[int]], length: int) -> list[int]:
-    """Undo run lengths the slow way."""
-    values: list[int] = []
-    for k, start in enumerate(runs["start"]):
-        end = runs["start"][k + 1] if k + 1 < len(runs["start"]) else length
-        values += [runs["value"][k]] * (end - start)
-    return values
+def sent_pane(inspection: Any, sent: delta.Sent | None = None) -> tuple[dict[str, Any], delta.Sent | None]:
+    """Give a pane's answer as it comes over the wire, and what the page holds after it."""
+    answer, after = payload.answer(inspection, sent)
+    return json.loads(payload.dumps(answer))["pane"], after
 
 
-def spans_of(pane: dict[str, Any]) -> list[tuple[int, int]]:
-    """Undo the span columns as static/pane.js does."""
-    long, jump = dict(map(tuple, pane["long"])), dict(map(tuple, pane["jump"]))
-    at, found = 0, []
-    for i, length in enumerate(unpacked(pane["length"], "u1")):
-        at = jump.get(i, at)
-        found.append((at, at + long.get(i, length)))
-        at = found[-1][1]
-    return found
-
-
-@pytest.mark.parametrize("tokenizer", ["bytes", "smollm2", "qwen3"])
-def test_a_pane_holds_exactly_the_columns_of_its_encoding(tokenizer: str) -> None:
-    inspection = inspected(TEXTS, tokenizer=tokenizer)
-    encoding, pane = inspection.encoding, payload.pane(inspection)
-    assert pane["text"].encode() == inspection.rendered.utf8
-    assert unpacked(pane["ids"], "<u4") == encoding.input_ids.tolist()
-    assert spans_of(pane) == list(zip(encoding.start.tolist(), encoding.end.tolist()))
-    assert expanded(pane["flags"], len(encoding)) == encoding.flags.tolist()
-    assert expanded(pane["segment"], len(encoding)) == encoding.segment.tolist()
-    for name, column in (
-        ("start", "start"),
-        ("end", "end"),
-        ("line", "line"),
-        ("path", "path"),
-        ("field", "field_start"),
-    ):
-        assert unpacked(pane["segments"][name], "<i4") == getattr(inspection.rendered.segments, column).tolist()
-
-
-def test_the_vocabulary_names_every_id_and_the_bytes_that_differ_from_the_span() -> None:
-    inspection = inspected(TEXTS, tokenizer="qwen3")
-    vocabulary = payload.pane(inspection)["vocab"]
-    ids = unpacked(vocabulary["ids"], "<u4")
-    assert ids == sorted(set(inspection.encoding.input_ids.tolist()))
-    assert vocabulary["pieces"] == [inspection.tokenizer.piece(token_id) for token_id in ids]
+def assert_holds(held: dict[str, Any], inspection: Any) -> None:
+    encoding, columns = inspection.encoding, held["columns"]
+    assert columns["bytes"].astype(np.uint8).tobytes() == inspection.rendered.utf8
+    assert columns["ids"].tolist() == encoding.input_ids.tolist()
+    ends = np.cumsum(columns["length"] + columns["gap"])
+    assert ends.tolist() == encoding.end.tolist() and (ends - columns["length"]).tolist() == encoding.start.tolist()
+    assert columns["flags"].tolist() == encoding.flags.tolist()
+    assert np.cumsum(columns["step"]).tolist() == encoding.segment.tolist()
+    segments = inspection.rendered.segments
+    last = np.cumsum(columns["segment_length"] + columns["segment_gap"])
+    assert (
+        last.tolist() == segments.end.tolist()
+        and (last - columns["segment_length"]).tolist() == segments.start.tolist()
+    )
+    for name, column in (("kind", "kind"), ("line", "line"), ("path", "path"), ("field", "field_start")):
+        assert columns[name].tolist() == getattr(segments, column).tolist(), name
+    assert held["paths"] == list(segments.paths)
     utf8 = inspection.rendered.utf8
-    for index in range(len(inspection.encoding)):
-        token = inspection.encoding.token(index)
-        given_bytes = vocabulary["bytes"].get(str(ids.index(token.id)))
-        assert given_bytes is None or bytes.fromhex(given_bytes) == token.bytes
-        assert given_bytes is not None or token.bytes == utf8[token.start : token.end]
+    for index in range(len(encoding)):
+        token = encoding.token(index)
+        piece, spelled = held["names"][token.id]
+        assert piece == token.piece
+        assert spelled is None or bytes.fromhex(spelled) == token.bytes
+        assert spelled is not None or token.bytes == utf8[token.start : token.end]
+    assert held["info"] == json.loads(payload.dumps(payload.info(inspection)))
+
+
+@pytest.mark.parametrize("tokenizer", ["bytes", "smollm2", "qwen3", "llama3.1"])
+def test_a_whole_answer_holds_exactly_the_inspection(tokenizer: str) -> None:
+    inspection = inspected(TEXTS, tokenizer=tokenizer)
+    answer, _sent = sent_pane(inspection)
+    assert answer["base"] is None
+    assert_holds(applied(None, answer), inspection)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["smollm2", "qwen3"]),
+            st.lists(st.sampled_from(["a", "same line\n", "<|im_end|>", "é🦊", " \n\n", "word "]), max_size=6).map(
+                "".join
+            ),
+            st.integers(0, 3),
+        ),
+        min_size=2,
+        max_size=5,
+    )
+)
+def test_answers_of_what_changed_hold_the_same_as_whole_ones(edits: list[tuple[str, str, int]]) -> None:
+    contents, held, sent = ["first\n" * 5, "second", "third\n" * 5], None, None
+    for tokenizer, text, place in edits:
+        contents = [*contents[:place], text, *contents[place + (place != 1) :]]  # in place, or as one message more
+        inspection = inspected(contents, tokenizer=tokenizer)
+        answer, sent = sent_pane(inspection, sent)
+        assert answer["base"] == (held["number"] if held else None)
+        held = applied(held, answer)
+        assert_holds(held, inspection)
+
+
+def test_one_key_in_a_long_conversation_is_a_small_answer() -> None:
+    contents = [f"line {k} of some text, and more of it\n" * 20 for k in range(40)]
+    sizes, sent, middle = [], None, contents[20]
+    for key in ("", "x", "xy"):
+        contents[20] = f"typed {key}\n{middle}"
+        answer, sent = sent_pane(inspected(contents, tokenizer="qwen3"), sent)
+        sizes.append(len(json.dumps(answer)))
+    assert sizes[0] > 5_000 and max(sizes[1:]) < 3_000, sizes
 
 
 def test_counts_are_the_flags_counted() -> None:
@@ -104,100 +152,45 @@ def test_counts_are_the_flags_counted() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(0, 600), max_size=20), st.data())
-def test_spans_survive_packing(lengths: list[int], data: st.DataObject) -> None:
-    gaps = data.draw(st.lists(st.integers(0, 3), min_size=len(lengths), max_size=len(lengths)))
-    start = np.cumsum([0, *lengths])[:-1] + np.cumsum(gaps) if lengths else np.array([], dtype=np.int64)
-    end = start + np.array(lengths, dtype=np.int64)
-    assert spans_of(payload.spans(start, end)) == list(zip(start.tolist(), end.tolist()))
+@given(st.lists(st.integers(-1, 3), max_size=12), st.lists(st.integers(-1, 3), max_size=12))
+def test_common_ends_are_equal_and_as_long_as_they_can_be(a: list[int], b: list[int]) -> None:
+    head, tail = delta.common_ends(np.array(a, dtype=np.int64), np.array(b, dtype=np.int64))
+    assert a[:head] == b[:head] and a[len(a) - tail :] == b[len(b) - tail :] and head + tail <= min(len(a), len(b))
+    if head + tail < min(len(a), len(b)):
+        assert a[head] != b[head] and a[len(a) - tail - 1] != b[len(b) - tail - 1]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(-1, 3), max_size=30))
-def test_runs_survive_packing(values: list[int]) -> None:
-    assert expanded(payload.runs(np.array(values, dtype=np.int64)), len(values)) == values
+@given(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=9) | st.lists(st.integers(0, 2**32 - 1), max_size=9))
+def test_columns_survive_packing(values: list[int]) -> None:
+    dtype, data = delta.packed(np.array(values, dtype=np.int64))
+    planes = np.frombuffer(data, np.uint8).reshape(int(dtype[1]), len(values))
+    assert np.ascontiguousarray(planes.T).view(f"<{dtype}").reshape(-1).tolist() == values
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.sampled_from(["a", "b", "\n", "🦊", "\n\n"]), max_size=24).map("".join), st.lists(st.sampled_from(["a", "b", "\n", "c"]), max_size=24).map("".join))  # fmt: skip
-def test_rows_cover_all_tokens_in_order_and_equal_rows_are_paired(left: str, right: str) -> None:
-    a, b = inspected([left]), inspected([right])
-    rows = payload.align(a.encoding, b.encoding)
-    tags, tokens = unpacked(rows["tag"], "u1"), [unpacked(column, "<u4") for column in rows["token"]]
-    for column, inspection in zip(tokens, (a, b)):
-        assert column[0] == 0 and column[-1] == len(inspection.encoding) and column == sorted(column)
-        assert len(column) == rows["n"] + 1 == len(tags) + 1
-    for k, tag in enumerate(tags):
-        ids = [i.encoding.input_ids[column[k] : column[k + 1]].tolist() for column, i in zip(tokens, (a, b))]
-        assert (ids[0] == ids[1]) == (tag == payload.SAME)
-    if left == right:
-        assert set(tags) == {payload.SAME}
+def test_an_answer_holds_the_pane_with_every_view_and_the_legend() -> None:
+    answer, _sent = payload.answer(inspected(["hi"]), None)
+    assert answer["errors"] == [] and list(answer["legend"]["flags"]) == list(FLAG_NAMES)
+    assert {view.id for view in VIEWS if view.data} <= set(answer["pane"]["info"])
 
 
-def test_a_row_ends_after_the_empty_lines_and_never_inside_a_token() -> None:
-    encoding = inspected(["one\n\n\ntwo\nthree"]).encoding
-    cuts = payload.row_cuts(encoding).tolist()
-    utf8 = encoding.rendered.utf8
-    rows = [utf8[encoding.start[x] : encoding.end[y - 1]] for x, y in itertools.pairwise(cuts)]
-    assert b"".join(rows) == utf8 and b"one\n\n\n" in rows and b"two\n" in rows
-
-
-def test_a_changed_line_stands_beside_its_counterpart() -> None:
-    a, b = inspected(["same 1\nold\nsame 2\nsame 3"]), inspected(["same 1\nnew\nextra\nsame 2\nsame 3"])
-    rows = payload.align(a.encoding, b.encoding)
-    tags, (left, right) = unpacked(rows["tag"], "u1"), [unpacked(column, "<u4") for column in rows["token"]]
-    texts = [(text_of(a, left, k), text_of(b, right, k)) for k, tag in enumerate(tags) if tag == payload.TEXT_DIFFERS]
-    assert texts == [("old\n", "new\n"), ("", "extra\n")]
-
-
-def text_of(inspection: Any, column: list[int], k: int) -> str:
-    encoding = inspection.encoding
-    tokens = range(column[k], column[k + 1])
-    return b"".join(encoding.rendered.utf8[encoding.start[i] : encoding.end[i]] for i in tokens).decode()
-
-
-def test_equal_text_with_other_ids_is_told_apart_from_other_text() -> None:
-    a, b = inspected(["hello there"], tokenizer="qwen3"), inspected(["hello there"], tokenizer="smollm2")
-    tags = unpacked(payload.align(a.encoding, b.encoding)["tag"], "u1")
-    assert payload.IDS_DIFFER in tags and payload.TEXT_DIFFERS not in tags
-
-
-def test_rows_between_two_equal_ones_are_one_change_paired_from_its_top() -> None:
-    pairs = payload._pairs([b"x", b"1", b"2", b"3", b"y"], [b"x", b"4", b"5", b"6", b"7", b"y"])
-    assert pairs.tolist() == [[0, 0], [1, 1], [2, 2], [3, 3], [-1, 4], [4, 5]]
-
-
-def test_the_answer_holds_both_panes_the_first_difference_and_every_view() -> None:
+def test_a_comparison_says_where_two_panes_part() -> None:
     a, b = inspected(["hi"]), inspected(["ho"])
-    answer = json.loads(payload.view([a, b], compare_inspections(a, b)))
-    assert answer["comparison"]["first_difference"]["byte"] is not None and answer["errors"] == []
-    assert list(answer["legend"]["flags"]) == list(FLAG_NAMES)
-    for pane in answer["panes"]:
-        assert {view.id for view in VIEWS if view.data} <= set(pane["info"])
+    found = payload.comparison(compare_inspections(a, b))
+    assert found["first_difference"]["byte"] is not None and not found["equal"]["bytes"]
 
 
 def test_a_pane_that_failed_is_null_and_its_error_says_where() -> None:
-    good = inspected(["hi"])
     bad = inspect(
         [{"role": "user", "content": "hi"}],
         tokenizer="bytes",
         template_text="\n{{ raise_exception('no') }}",
         clock=CLOCK,
     )
-    answer = payload.build([bad, good], None)
-    assert answer["panes"][0] is None and answer["panes"][1] is not None and answer["rows"] is None
+    answer, sent = payload.answer(bad, None)
+    assert answer["pane"] is None and sent is None
     (error,) = answer["errors"]
-    assert (error["pane"], error["place"]) == (0, "template") and "line 2" in error["text"]
-
-
-def test_an_error_of_the_request_belongs_to_its_editor_and_is_said_once() -> None:
-    fault = InspectorError(
-        ErrorKind.InputInvalid, "bad", stage="request", where={"field": "tools", "line": 1, "column": 2}
-    )
-    errors = payload.merge_errors([payload.pane_error(fault, q) for q in (0, 1)], 2)
-    assert [(error["pane"], error["place"], error["text"]) for error in errors] == [
-        (None, "tools", "line 1, column 2: bad")
-    ]
+    assert error["place"] == "template" and "line 2" in error["text"]
 
 
 @pytest.mark.parametrize(
@@ -248,12 +241,6 @@ def test_markup_that_gradio_would_evaluate_is_refused(tmp_path: Any, monkeypatch
         html.static_text("x.css")
 
 
-def test_the_empty_pane_has_the_shape_of_a_pane() -> None:
-    pane = payload.pane(inspected(["x"]))
-    assert layout.EMPTY_PANE.keys() == pane.keys() and layout.EMPTY_PANE["segments"].keys() == pane["segments"].keys()
-    assert layout.EMPTY_PANE["info"].keys() <= pane["info"].keys()
-
-
 def test_the_choices_on_the_page_are_the_pipelines_own() -> None:
     from inspector.budget import Policy
 
@@ -270,7 +257,7 @@ def test_a_malformed_request_is_answered_with_an_error() -> None:
         {"session": "0" * 32, "fields": {}, "panes": [1, 2]},
     ):
         answer = json.loads(serve.view(request))
-        assert answer["panes"] is None and answer["errors"][0]["kind"] == "OptionInvalid"
+        assert answer["pane"] is None and answer["errors"][0]["kind"] == "OptionInvalid"
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "1.5", "9" * 30])
@@ -329,10 +316,10 @@ def test_a_parting_shows_both_sequences_with_what_is_apart_marked() -> None:
 
 def test_the_safe_view_holds_the_safe_ids_and_the_same_text() -> None:
     inspection = inspected([FORGED], tokenizer="qwen3")
-    answer = json.loads(payload.safe_view([inspection, inspection]))
-    for pane in answer["panes"]:
-        assert unpacked(pane["ids"], "<u4") == inspection.encoding.safe_input_ids.tolist()
-        assert pane["text"] == inspection.rendered.text and pane["info"]["counts"]["from_content"] == 0
+    held = applied(None, sent_pane(payload.safe_inspection(inspection))[0])
+    assert held["columns"]["ids"].tolist() == inspection.encoding.safe_input_ids.tolist()
+    assert held["columns"]["bytes"].astype(np.uint8).tobytes() == inspection.rendered.utf8
+    assert held["info"]["counts"]["from_content"] == 0
 
 
 @pytest.mark.parametrize(
@@ -364,17 +351,17 @@ def test_an_error_whose_message_begins_with_its_path_says_the_path_once() -> Non
 
 
 def test_progress_says_what_a_view_is_at_and_cancel_stops_it_before_the_next_artifact() -> None:
-    request, run = {"session": "0" * 32}, serve._Run()
+    request, run = {"session": "0" * 32, "slot": "1"}, serve._Run()
     assert json.loads(serve.progress(request)) is None
-    run.begin(1, "gemma3")
+    run.begin("gemma3")
     run.report(5, 10, "tokenizer.json")
-    serve._runs[request["session"]] = run
+    serve._runs["0" * 32 + "-1"] = run
     try:
-        shown = {"step": "artifacts", "pane": 1, "ref": "gemma3", "done": 5, "total": 10}
+        shown = {"step": "artifacts", "ref": "gemma3", "done": 5, "total": 10}
         assert json.loads(serve.progress(request)) == shown
         serve.cancel(request)
         with pytest.raises(CallCancelled):
-            run.begin(0, "qwen3")
+            run.begin("qwen3")
     finally:
-        del serve._runs[request["session"]]
+        del serve._runs["0" * 32 + "-1"]
     assert serve.progress({"session": ["x"]}) == serve.progress(None) == "null"

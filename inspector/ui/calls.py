@@ -67,7 +67,16 @@ def call(job: str, value: Any, session: str, *, supersede: bool = False, cancel:
     answer = service.sandbox().call(
         job, pickle.dumps(value), session=f"page-{session}", supersede=supersede, cancel=cancel
     )
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", answer.decode("utf-8", "surrogatepass"))
+    return _escaped(answer.decode("utf-8", "surrogatepass"))
+
+
+def text_of(value: Any) -> str:
+    """Write an answer as JSON text that can be sent."""
+    return _escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def _escaped(text: str) -> str:
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def answered(work: Callable[[dict[str, Any], str], dict[str, Any]], request: Any) -> str:
@@ -75,7 +84,6 @@ def answered(work: Callable[[dict[str, Any], str], dict[str, Any]], request: Any
     from inspector.ui import payload
 
     try:
-        text = json.dumps({**work(request, session_of(request)), "error": None}, ensure_ascii=False, allow_nan=False)
-        return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        return text_of({**work(request, session_of(request)), "error": None})
     except InspectorError as error:
         return json.dumps({"error": payload.error_text(error), "kind": error.kind.name})

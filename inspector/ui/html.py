@@ -18,6 +18,7 @@ STATIC = Path(__file__).with_name("static")
 CORE_SCRIPTS = (
     "core",
     "pane",
+    "align",
     "scan",
     "links",
     "history",
@@ -38,6 +39,7 @@ LAST_SCRIPTS = (
     "uploads",
     "asking",
     "answers",
+    "panes",
     "drawing",
     "toolbar",
     "selection",

@@ -80,7 +80,6 @@ def start_value() -> str:
         "presets": choices(),
         "examples": [example.to_dict() for example in EXAMPLES],
         "defaults": {"fields": fields, "panes": FIRST_PANES},
-        "empty": EMPTY_PANE,
     }
     return json.dumps(value, ensure_ascii=False)
 
@@ -98,27 +97,3 @@ def choices() -> dict[str, list[dict[str, str]]]:
 
 def _refs(preset: str, revisions: list[str]) -> list[str]:
     return [f"{preset}@{revision}" for revision in revisions] if len(revisions) > 1 else [preset]
-
-
-# What a pane shows before its first answer, in the shape of payload.pane.
-EMPTY_PANE: dict[str, Any] = {
-    "text": "",
-    "ids": "",
-    "length": "",
-    "long": [],
-    "jump": [],
-    "flags": {"start": [], "value": []},
-    "segment": {"start": [], "value": []},
-    "segments": {"start": "", "end": "", "kind": "", "line": "", "path": "", "field": ""},
-    "vocab": {"ids": "", "pieces": [], "bytes": {}},
-    "cuts": "AAAAAAAAAAA=",
-    "info": {
-        "paths": [],
-        "counts": {"tokens": 0, "special": 0, "added": 0, "from_content": 0},
-        "findings": [],
-        "assistant_from": None,
-        "budget": None,
-        "tensors": [],
-        "template": None,
-    },
-}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,69 +21,105 @@ from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, pre
 from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
 from inspector.ui import editing
-from inspector.ui.calls import access, call, malformed, own_machine, session_of
+from inspector.ui.calls import access, call, malformed, own_machine, session_of, text_of
 
-PANES = 2
+MOST_PANES = 6
 TOP_K = 20
 _FIELDS = ("messages", "tools", "documents", "arguments")
+_CHOICES = ("tokenizer", "template", "profile", "policy", "clock")
+_SLOT = re.compile(r"[0-9a-z]{1,8}")
+_BASE = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(slots=True)
 class _Run:
-    """What the `view` of a session is at. Units: `done` and `total` are bytes; `total` 0 where it is not known."""
+    """What the `view` of a pane is at. Units: `done` and `total` are bytes; `total` 0 where it is not known."""
 
     step: str = "artifacts"
-    pane: int = 0
     ref: str = ""
     done: int = 0
     total: int = 0
     cancel: threading.Event = field(default_factory=threading.Event)
 
-    def begin(self, pane: int, ref: str) -> None:
+    def begin(self, ref: str) -> None:
         if self.cancel.is_set():
             raise CallCancelled
-        self.pane, self.ref, self.done, self.total = pane, ref, 0, 0
+        self.ref, self.done, self.total = ref, 0, 0
 
     def report(self, done: int, total: int, _label: str) -> None:
         self.done, self.total = done, total
 
 
-_runs: dict[str, _Run] = {}  # the newest `view` of each session, while it runs
+_runs: dict[str, _Run] = {}  # the newest `view` of each pane, while it runs
 
 
 def view(request: Any) -> str:
-    """Inspect both panes and compare them; the answer is `payload.build`'s. "null" when a newer request took over."""
+    """Inspect one pane: `{session, at, base, fields, panes: [pane]}`; the answer is `payload.answer`'s.
+
+    `pane.slot` names it for as long as the page is open: it has a child of its own, so that a slow pane holds up no
+    other. `at`: milliseconds since 1970, the clock of panes that have none; `base`: the answer that the page holds.
+    "null" when a newer request took over.
+    """
+    return _view(request, safe=False)
+
+
+def safe(request: Any) -> str:
+    """Give one pane in its safe encoding, in the shape of `view`."""
+    return _view(request, safe=True)
+
+
+def _view(request: Any, *, safe: bool) -> str:
     from inspector.ui import payload
 
     run = _Run()
+    child, pane = None, None
     try:
-        session = _checked(request)[0]
-        _runs[session] = run
-        _session, jobs, errors = _prepared(request, shared_clock=True, run=run)
-        if not any(jobs):
-            return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
+        asked = _checked(request)
+        child, pane = asked.child(), asked.panes[0]
+        if not safe:
+            _runs[child] = run
+        run.begin(pane["tokenizer"])
+        job = prepare(asked.fields, _options(pane, asked.now), run.report, local_files=own_machine())
         run.step = "rendering"
-        return call("view", (jobs, errors), session, supersede=True, cancel=run.cancel)
+        return call("view", (job, asked.base, safe), child, supersede=not safe, cancel=run.cancel)
     except CallCancelled:
         return "null"
     except InspectorError as error:
-        return payload.dumps(payload.build([None] * PANES, None, [payload.pane_error(error, None)])).decode()
+        fault = payload.pane_error(error, None, _source_place(error, pane) if pane else None)
+        return payload.dumps(payload.answer(None, None, [fault])[0]).decode()
     finally:
-        for key in [key for key, value in list(_runs.items()) if value is run]:
-            _runs.pop(key, None)
+        if child is not None and _runs.get(child) is run:
+            _runs.pop(child, None)
+
+
+def comparison(request: Any) -> str:
+    """Compare two panes that were shown: `{session, fields, panes: [A, B]}`; `{"comparison": ...}`, null if it failed.
+
+    It runs in the child of the second pane, which has that pane at hand.
+    """
+    from inspector.ui import payload
+
+    found = None
+    try:
+        asked = _checked(request)
+        jobs = [_job(asked, q) for q in range(2)]
+        found = json.loads(call("view_comparison", jobs, asked.child(1)))
+    except (CallCancelled, InspectorError, IndexError):
+        pass  # the panes themselves say what is wrong
+    return payload.dumps({"comparison": found}).decode()
 
 
 def progress(request: Any) -> str:
-    """Say what the session's `view` is at: `{step: artifacts | rendering, pane, ref, done, total}`, or "null"."""
+    """Say what the `view` of a pane is at: `{step: artifacts | rendering, ref, done, total}`, or "null"."""
     from inspector.ui import payload
 
     run = _run_of(request)
-    names = ("step", "pane", "ref", "done", "total")
+    names = ("step", "ref", "done", "total")
     return payload.dumps(None if run is None else {name: getattr(run, name) for name in names}).decode()
 
 
 def cancel(request: Any) -> str:
-    """Give up the session's `view`: its child is stopped. A download goes on, for the cache."""
+    """Give up the `view` of a pane: its child is stopped. A download goes on, for the cache."""
     run = _run_of(request)
     if run is not None:
         run.cancel.set()
@@ -90,49 +127,36 @@ def cancel(request: Any) -> str:
 
 
 def _run_of(request: Any) -> _Run | None:
-    session = request.get("session") if isinstance(request, dict) else None
-    return _runs.get(session) if isinstance(session, str) else None
-
-
-def safe(request: Any) -> str:
-    """Give both panes in their safe encodings, in the shape of `view`."""
-    from inspector.ui import payload
-
-    try:
-        session, jobs, errors = _prepared(request, shared_clock=True)
-        if not errors:
-            return call("safe", jobs, session)
-    except InspectorError as error:
-        errors = [payload.pane_error(error, None)]
-    return payload.dumps(payload.build([None] * PANES, None, errors)).decode()
+    return _runs.get(f"{request.get('session')}-{request.get('slot')}") if isinstance(request, dict) else None
 
 
 def control(request: Any) -> str:
     """Give the tables of the Control view: `{"panes": [tables | {"error": text}]}`."""
-    from inspector.ui import payload
-
-    try:
-        session, jobs, errors = _prepared(request, shared_clock=True)
-        if not errors:
-            return call("control", jobs, session)
-        texts = ["\n".join(error["text"] for error in errors if error["pane"] in (q, None)) for q in range(PANES)]
-    except InspectorError as error:
-        texts = [payload.error_text(error)] * PANES
-    return payload.dumps({"panes": [{"error": text} for text in texts]}).decode()
+    return _of_each_pane(request, "control", "panes", lambda text: {"error": text})
 
 
 def record(request: Any) -> str:
-    """Give the record of each pane as text: `{"records": [text, text]}`; an error's line where there is none."""
+    """Give the record of each pane as text: `{"records": [text]}`; an error's line where there is none."""
+    return _of_each_pane(request, "record", "records", lambda text: text)
+
+
+def _of_each_pane(request: Any, job: str, name: str, failed: Callable[[str], Any]) -> str:
+    """Run a job for every pane, each in its own child; join their lists `name`, with `failed(line)` for an error."""
     from inspector.ui import payload
 
+    def one(asked: _Asked, q: int) -> Any:
+        try:
+            return json.loads(call(job, _job(asked, q), asked.child(q)))[name][0]
+        except InspectorError as error:
+            return failed(payload.error_text(error))
+
     try:
-        session, jobs, errors = _prepared(request, shared_clock=False)
-        if not errors:
-            return call("record", jobs, session)
-        texts = ["\n".join(error["text"] for error in errors if error["pane"] in (q, None)) for q in range(PANES)]
+        asked = _checked(request)
     except InspectorError as error:
-        texts = [payload.error_text(error)] * PANES
-    return payload.dumps({"records": texts}).decode()
+        return payload.dumps({name: [failed(payload.error_text(error))]}).decode()
+    with ThreadPoolExecutor(len(asked.panes)) as pool:
+        found = list(pool.map(lambda q: one(asked, q), range(len(asked.panes))))
+    return text_of({name: found})
 
 
 def logits(request: Any) -> str:
@@ -140,27 +164,33 @@ def logits(request: Any) -> str:
     from inspector.ui import payload
     from inspector.ui.views import logits as logits_view
 
+    results: list[tuple[Any, Any]] = []
     try:
-        session, fields, panes = _checked(request)
+        asked = _checked(request)
         model = str(request.get("model") or DEFAULT_MODEL)
-        sides = [_options(pane, None) for pane in panes]
-        found = service.next_tokens(Fields(**fields), sides, model=model, top_k=TOP_K, session=f"page-{session}",
-                                    local_files=own_machine())  # fmt: skip
-        results = [(side["logits"], side["error"]) for side in found["sides"]]
-        for options, (found_logits, _error) in zip(sides, results, strict=True):
-            if found_logits is not None:
-                _spell(options, found_logits["top"], session)
+        for q, pane in enumerate(asked.panes):
+            results.append(_next_tokens(asked, q, _options(pane, asked.now), model))
     except InspectorError as error:
-        results = [(None, error.to_dict())] * PANES
+        panes = len(request["panes"]) if isinstance(request, dict) and isinstance(request.get("panes"), list) else 1
+        results = [(None, error.to_dict())] * min(panes, MOST_PANES)
     return payload.dumps(logits_view.answer(results)).decode()
 
 
-def _spell(options: Options, rows: list[dict[str, Any]], session: str) -> None:
+def _next_tokens(asked: _Asked, q: int, options: Options, model: str) -> tuple[Any, Any]:
+    child = asked.child(q)
+    found = service.next_tokens(asked.fields, [options], model=model, top_k=TOP_K, session=f"page-{child}",
+                                local_files=own_machine())["sides"][0]  # fmt: skip
+    if found["logits"] is not None:
+        _spell(options, found["logits"]["top"], child)
+    return found["logits"], found["error"]
+
+
+def _spell(options: Options, rows: list[dict[str, Any]], child: str) -> None:
     """Add the bytes of each row's token (base64), so that the page shows it as in its token flow."""
     from inspector.sources import resolve_tokenizer
 
     artifact = resolve_tokenizer(options.tokenizer, **access())
-    spelled = json.loads(call("token_bytes", (artifact, [row["id"] for row in rows]), session))
+    spelled = json.loads(call("token_bytes", (artifact, [row["id"] for row in rows]), child))
     for row, text in zip(rows, spelled, strict=True):
         row["bytes"] = text
 
@@ -170,35 +200,21 @@ def estimate(request: Any) -> str:
     from inspector.ui import payload
 
     try:
-        session, fields, _panes = _checked(request)
-        editors = Fields(fields["messages"], fields["tools"])
-        count = service.count(editors, str(request.get("openai_model")), session=f"page-{session}")
+        asked = _checked(request)
+        editors = Fields(asked.fields.messages, asked.fields.tools)
+        count = service.count(editors, str(request.get("openai_model")), session=f"page-{asked.session}")
     except InspectorError as error:
         place = None if error.stage == "request" else "openai_model"
         return payload.dumps({"count": None, "error": payload.pane_error(error, None, place)}).decode()
     return payload.dumps({"count": count, "error": None}).decode()
 
 
-def _prepared(
-    request: Any, *, shared_clock: bool, run: _Run | None = None
-) -> tuple[str, list[Job | None], list[dict[str, Any]]]:
-    """Find the artifacts of every pane: the session, a job or None a pane, and the errors of those that have none."""
-    from inspector.ui import payload
+def _job(asked: _Asked, q: int) -> Job:
+    """Find the artifacts of a pane.
 
-    session, fields, panes = _checked(request)
-    now = datetime.now().astimezone() if shared_clock else None
-    jobs: list[Job | None] = []
-    errors: list[dict[str, Any]] = []
-    for q, pane in enumerate(panes):
-        if run is not None:
-            run.begin(q, pane["tokenizer"])
-        try:
-            report = None if run is None else run.report
-            jobs.append(prepare(Fields(**fields), _options(pane, now), report, local_files=own_machine()))
-        except InspectorError as error:
-            jobs.append(None)
-            errors.append(payload.pane_error(error, q, _source_place(error, pane)))
-    return session, jobs, errors
+    Errors: those of `prepare`, OptionInvalid.
+    """
+    return prepare(asked.fields, _options(asked.panes[q], asked.now), local_files=own_machine())
 
 
 def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
@@ -219,30 +235,55 @@ def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
     return "template"
 
 
-def _checked(request: Any) -> tuple[str, dict[str, str], list[dict[str, Any]]]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What came over the wire, checked. Panes are named by their slots; `now` is the clock of panes without one."""
+
+    session: str
+    fields: Fields
+    panes: tuple[dict[str, Any], ...]
+    slots: tuple[str, ...]
+    now: datetime
+    base: str | None = None
+
+    def child(self, q: int = 0) -> str:
+        """Give the name of the sandbox session of a pane."""
+        return f"{self.session}-{self.slots[q]}"
+
+
+def _checked(request: Any) -> _Asked:
     """Check the shape of what came over the wire; a page of ours never fails here.
 
     Errors: OptionInvalid.
     """
+    session = session_of(request)
     try:
-        session, fields, panes = session_of(request), request["fields"], request["panes"]
-        sound = (
-            _texts(fields, _FIELDS)
-            and len(panes) == PANES
-            and all(_texts(pane, ("tokenizer", "template", "profile", "policy", "clock")) for pane in panes)
-        )
-    except (TypeError, KeyError, AttributeError):
+        fields, panes = request["fields"], request["panes"]
+        sound = _texts(fields, _FIELDS) and isinstance(panes, list) and 0 < len(panes) <= MOST_PANES
+        sound = sound and all(_texts(pane, _CHOICES) for pane in panes)
+        slots = tuple(str(pane.get("slot", q)) for q, pane in enumerate(panes)) if sound else ()
+        base, now = request.get("base"), _moment(request.get("at"))
+    except (TypeError, KeyError, AttributeError, ValueError, OverflowError, OSError):
         sound = False
-    if not sound:
+    if not sound or not all(_SLOT.fullmatch(slot) for slot in slots):
         raise malformed()
-    return session, {name: fields[name] for name in _FIELDS}, panes
+    if base is not None and not (isinstance(base, str) and _BASE.fullmatch(base)):
+        raise malformed()
+    return _Asked(session, Fields(**{name: fields[name] for name in _FIELDS}), tuple(panes), slots, now, base)
+
+
+def _moment(at: Any) -> datetime:
+    """Give the time that the page names, so that panes asked for one by one show the same; else now."""
+    if at is None:
+        return datetime.now().astimezone()
+    return datetime.fromtimestamp(float(at) / 1000).astimezone()
 
 
 def _texts(value: dict[str, Any], names: Iterable[str]) -> bool:
     return all(isinstance(value[name], str) for name in names)
 
 
-def _options(pane: dict[str, Any], now: datetime | None) -> Options:
+def _options(pane: dict[str, Any], now: datetime) -> Options:
     """Read a pane's options.
 
     Errors: OptionInvalid naming the field.
@@ -299,6 +340,7 @@ def whole_number(option: str, text: Any) -> int | None:
 
 FUNCTIONS = (
     view,
+    comparison,
     safe,
     control,
     logits,

@@ -1,35 +1,44 @@
-// Part of Bench: puts an answer in sight - panes and rows, errors at their fields, the comparison, the safe ids, the estimate.
+// Part of Bench: puts answers in sight - panes and rows, errors at their fields, comparisons, the safe ids, the estimate.
+
+// The server compares two sides, A and B; the second one has another name where there are more panes. What is quoted stays.
+const sideNamed = (text, q) => (q === 1 ? text : text.split(/('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")/).map((part, k) => (k % 2 ? part : part.replace(/(?<![\w#.])B(?!\w)/g, letter(q)))).join(''));
 
 class Answers {
-  showAnswer(answer, fresh) {
-    this.answer = answer;
-    if (answer.legend) { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; }
-    this.showErrors(answer.errors);
-    if (fresh && answer.panes) {
-      this.state.logitsStale = Boolean(this.state.logits);
-      this.state.recordStale = true;
-      this.state.controlStale = true;
-      this.state.own = this.tables(answer, this.state.own.panes, this.cuts);
-      if (!this.state.safeOn) this.show(this.state.own);
-    }
-    if (fresh && answer.legend) this.drawTools();
-    const failed = (q) => !answer.panes || !answer.panes[q];
-    this.stale([failed(0), failed(1)]);
-    this.heads.forEach((head, q) => head.showCounts(this.state.own.panes[q]));
-    this.showComparison(answer);
+  // Show what the panes have. `fresh`: some of it is new, and what follows from it is asked for.
+  showAnswers(fresh) {
+    const { own } = this.state, news = fresh ? this.slots.filter((slot) => slot.news) : this.slots;
+    for (const slot of news) slot.news = false;
+    if (fresh) Object.assign(this.state, { logitsStale: Boolean(this.state.logits), recordStale: true, controlStale: true });
+    this.showErrors(this.errorsNow());
+    this.showAge();
+    this.state.own = { panes: own.panes, rows: new Rows(own.panes, this.unsettled()) };
+    if (!this.state.safeOn) this.show(this.state.own);
+    for (const slot of news) { const q = this.slots.indexOf(slot); this.heads[q].showCounts(own.panes[q]); }
+    this.showComparisons();
     this.draw(true);
-    if (fresh && VIEW_MODELS[this.view].arrived) VIEW_MODELS[this.view].arrived(this);
-    if (fresh && this.state.safeOn) this.askSafe();
-    if (fresh) { this.askEstimate(); this.pickWanted(); }
+    for (const pane of this.state.own.panes) pane.before = null;
+    if (!fresh) return;
+    if (this.toolsFor !== this.toolsKey()) this.drawTools();
+    if (this.inFlight || this.dirty) return;
+    if (VIEW_MODELS[this.view].arrived && news.some((slot) => !slot.failed)) VIEW_MODELS[this.view].arrived(this);
+    if (this.state.safeOn) this.askSafe();
+    this.askEstimate(); this.pickWanted();
+    this.compareSoon();
   }
-  // Panes and rows of an answer; a pane that has none keeps what it was.
-  tables(answer, before, cuts) {
-    const panes = answer.panes.map((data, q) => (data ? new Pane(data) : before[q]));
-    answer.panes.forEach((data, q) => { if (data) cuts[q] = u32(data.cuts); });
-    return { panes, rows: answer.rows ? new Rows(answer.rows, panes) : unaligned(panes, cuts) };
-  }
+  // Panes whose answer is not of the present input, or has not come: nothing is claimed about what is equal in them.
+  unsettled() { return this.slots.map((slot) => slot.failed || slot.inFlight || slot.dirty || !slot.answered); }
   // Put tables in sight: the library's, or those of the safe ids.
   show({ panes, rows }) { this.state.panes = panes; this.state.rows = rows; this.keepSelection(); }
+  // The errors of all panes; one of a shared field that every pane has is of none.
+  errorsNow() {
+    const all = this.slots.flatMap((slot, q) => slot.errors.map((error) => ({ ...error, pane: q }))), of = this.slots.filter((slot) => slot.answered && !slot.inFlight).length, found = [];
+    for (const error of all) {
+      const same = all.filter((other) => other.text === error.text && other.place === error.place).length;
+      const one = !['tokenizer', 'template'].includes(error.place) && same >= of ? { ...error, pane: null } : error;
+      if (!found.some((other) => other.pane === one.pane && other.text === one.text && other.place === one.place)) found.push(one);
+    }
+    return found;
+  }
   showErrors(errors) {
     for (const node of this.root.querySelectorAll('.ti-err[id]')) { node.hidden = true; node.textContent = ''; delete node.dataset.at; }
     for (const node of this.root.querySelectorAll('[data-in][aria-invalid]')) node.removeAttribute('aria-invalid');
@@ -54,20 +63,64 @@ class Answers {
     for (const input of box.querySelectorAll('[data-in]')) input.setAttribute('aria-invalid', 'true');
     return true;
   }
-  showComparison(answer) {
-    const c = answer.comparison, line = this.compareLine;
-    line.disabled = true;
-    if (!c) { line.textContent = !answer.errors.length ? '' : answer.errors.some((error) => error.pane === null) ? t('stale') : t('no_comparison'); return; }
-    if (!c.first_difference) { line.textContent = c.equal.bytes && c.equal.ids ? t('equal') : t('equal_bytes'); return; }
-    const d = c.first_difference;
-    line.disabled = false;
-    line.textContent = t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', reason: said(d.reason) });
-    line.title = t('go_to_difference');
+  // One line for each pane but the first: where it parts from the first one, and why as soon as the server has said it.
+  showComparisons() {
+    const { panes } = this.state.own, unsettled = this.unsettled(), errors = this.errorsNow(), many = panes.length > 2;
+    while (this.compareLines.length > panes.length - 1) this.compareLines.pop().remove();
+    while (this.compareLines.length < panes.length - 1) {
+      const line = el('button', 'ti-compare'), q = this.compareLines.length + 1; line.type = 'button';
+      line.addEventListener('click', () => this.goToDifference(q));
+      this.compareLines.push(line); this.compareBox.append(line);
+    }
+    this.compareBox.classList.toggle('ti-several', many);
+    this.compareLines.forEach((line, k) => {
+      let d = null;
+      const q = k + 1, slot = this.slots[q], name = many ? letter(q) + ' \u00b7 ' : '', say = (text) => { if (line.textContent !== name + text) line.textContent = name + text; line.title = [d ? t('go_to_difference') : '', many ? text : ''].filter(Boolean).join('\n'); };
+      if (unsettled[0] || unsettled[q]) {
+        line.disabled = true;
+        if (!this.slots[0].failed && !slot.failed) return;  // in a moment
+        say(!errors.length ? '' : t(errors.some((error) => error.pane === null) ? 'stale' : 'no_comparison'));
+        return;
+      }
+      const [a, b] = [panes[0], panes[q]], same = a.tokenizer.digest === b.tokenizer.digest;
+      d = slot.difference = firstDifference(a, b);
+      line.disabled = !d;
+      if (!d) { say(t(same ? 'equal' : 'equal_bytes', { pane: letter(q) })); return; }
+      const reason = slot.reason && slot.reason.of === this.pairOf(q) ? slot.reason.text : slot.reason && slot.reason.at === JSON.stringify(d) ? slot.reason.text : null;
+      say(t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', pane: letter(q), reason: reason === null ? '\u2026' : sideNamed(said(reason), q) }));
+    });
   }
-  goToDifference() {
-    const d = this.answer.comparison.first_difference, q = d.token_a !== null ? 0 : 1;
+  // Comparing costs the server as much as an answer does: while answers are slow, it waits for a pause.
+  compareSoon() {
+    clearTimeout(this.compareTimer);
+    const ask = () => { this.compareTimer = 0; this.slots.forEach((_, q) => { if (q) this.askComparison(q); }); };
+    if (this.slots.some((slot) => slot.lastMs > QUICK_MS)) this.compareTimer = setTimeout(ask, COMPARE_MS); else ask();
+  }
+  // Whether a reason is still to come.
+  get comparing() { return Boolean(this.compareTimer) || this.slots.some((slot) => slot.comparing); }
+  pairOf(q) { return this.slots[0].base + ' ' + this.slots[q].base; }
+  // The reason of a first difference needs both conversations at the server; it is asked for when the panes are at rest.
+  async askComparison(q) {
+    const slot = this.slots[q], of = slot && this.pairOf(q), unsettled = this.unsettled();
+    if (!slot || unsettled[0] || unsettled[q] || (slot.reason && slot.reason.of === of)) return;
+    if (slot.comparing) { slot.compareAgain = true; return; }
+    slot.comparing = true;
+    const request = this.readShown(), text = await this.server.comparison({ session: this.session, at: this.at, fields: request.fields, panes: [request.panes[0], request.panes[q]] });
+    const found = typeof text === 'string' ? JSON.parse(text).comparison : null;
+    slot.comparing = false;
+    const now = this.slots.indexOf(slot);
+    if (now > 0 && found && this.pairOf(now) === of) {
+      slot.comparison = found;
+      slot.reason = { of, at: JSON.stringify(slot.difference), text: found.first_difference ? found.first_difference.reason : '' };
+      this.showComparisons();
+      if (VIEW_MODELS[this.view].compared) VIEW_MODELS[this.view].compared(this);
+    }
+    if (slot.compareAgain) { slot.compareAgain = false; if (now > 0) this.askComparison(now); }
+  }
+  goToDifference(q = 1) {
+    const d = this.slots[q].difference, p = d.token_a !== null ? 0 : q;
     if (!VIEW_MODELS[this.view].flow) this.open('tokens');
-    this.select(q, Math.min(q ? d.token_b : d.token_a, this.state.panes[q].n - 1), true);
+    this.select(p, Math.min(p ? d.token_b : d.token_a, this.state.panes[p].n - 1), true);
     this.$('.ti-grid').focus();
   }
   showSafe(on) {
@@ -80,12 +133,15 @@ class Answers {
   async askSafe() {
     if (this.safeInFlight) { this.safeAgain = true; return; }
     this.safeInFlight = true;
-    const text = await this.server.safe({ session: this.session, ...this.readShown() });
+    const { fields, panes } = this.readShown(), { slots } = this;
+    const answers = await Promise.all(slots.map(async (slot, q) => opened(await this.server.safe({ session: this.session, at: this.at, base: slot.safeBase, fields, panes: [panes[q]] }))));
     this.safeInFlight = false;
-    if (typeof text !== 'string') this.lost(true);
-    else if (this.state.safeOn) {
-      const answer = JSON.parse(text);
-      if (answer.panes) { this.show(this.tables(answer, this.state.own.panes, [...this.cuts])); this.drawTools(); this.draw(true); }
+    if (answers.some((answer) => answer === undefined)) this.lost(true);
+    else if (this.state.safeOn && slots === this.slots) {
+      const before = this.state.safe && this.state.safe.slots === slots ? this.state.safe.panes : this.state.own.panes;
+      const shown = answers.map((answer, q) => { if (!answer || !answer.pane) return this.state.own.panes[q]; slots[q].safeBase = answer.pane.number; return before[q].next(answer.pane); });
+      this.state.safe = { slots, panes: shown };
+      this.show({ panes: shown, rows: new Rows(shown) }); this.drawTools(); this.draw(true);
     }
     if (this.safeAgain) { this.safeAgain = false; this.askSafe(); }
   }
@@ -107,13 +163,3 @@ class Answers {
     if (error && error.place) this.showFieldError(error);
   }
 }
-
-// Rows when only one pane is new: paired by number, and no claim about what is equal.
-const unaligned = (panes, cuts) => {
-  const own = panes.map((pane, q) => (cuts[q] ? cuts[q] : new Uint32Array([0, pane.n]))), n = Math.max(...own.map((cut) => cut.length - 1), 1);
-  const rows = Object.create(Rows.prototype);
-  rows.n = n; rows.panes = panes; rows.tag = new Uint8Array(n);
-  rows.token = own.map((cut, q) => Uint32Array.from({ length: n + 1 }, (_, k) => (k < cut.length ? cut[k] : panes[q].n)));
-  rows.linked = () => null; rows.unaligned = true;
-  return rows;
-};

@@ -138,7 +138,7 @@ class Stepper {
 // wrote it; of nothing the first content.
 const SURROUNDINGS = 160, MOST_SELECTED = 2000;
 const selectedBytes = (bench) => {
-  const { link, pick } = bench, { own } = bench.state, q = link && link.q === 1 ? 1 : 0, pane = own.panes[q], parts = link && !bench.state.safeOn ? link.panes[q].bytes : [];
+  const { link, pick } = bench, { own } = bench.state, q = (link && link.q) || 0, pane = own.panes[q], parts = link && !bench.state.safeOn ? link.panes[q].bytes : [];
   if (!parts.length) return [q, ...firstContent(bench, pane)];
   const from = Math.min(...parts.map((part) => part[0])), to = Math.max(...parts.map((part) => part[1]));
   if (pick.kind !== 'tokens' || pick.to - pick.from > 1) return [q, from, to];

@@ -1,97 +1,148 @@
 // Part of Bench: asks the server for the panes and says what is waited for and how old what is shown is.
-// While a request is in flight, newer input only marks the page dirty; an older answer never replaces a newer one.
+// Every pane is asked for by itself: one request in flight a pane, the newest input wins, a slow pane holds up no other,
+// and an older answer never replaces a newer one. Answers that come close together are shown together.
 
-const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200;
+const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 250, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500;
 
-// What decides a pane's answer: its choices, and the texts that are typed.
+// What decides each pane's answer: its choices, and the texts that are typed.
 const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), [...Object.values(fields), pane.template_text].join('\u0000')]);
+const sameKeys = (a, b) => Boolean(a && b) && a[0] === b[0] && a[1] === b[1];
+
+// A pane's conversation with the server. `key` is its name there for as long as the page is open; `base` the answer that
+// the page holds; `sent` and `answered` the keys of the newest request and of the answer that is shown.
+class Slot {
+  constructor() {
+    Object.assign(this, { key: (Slot.made = (Slot.made || 0) + 1).toString(36), base: null, safeBase: null, asked: 0, shown: 0, inFlight: false, dirty: false, lastMs: 0, started: 0, sent: null, answered: null, shownOf: null, errors: [], failed: true, waiting: false, reason: null });
+  }
+}
 
 class Asking {
-  changed() {
+  get inFlight() { return this.slots.some((slot) => slot.inFlight); }
+  get dirty() { return this.slots.some((slot) => slot.dirty); }
+
+  // The input may be another one: ask for the panes that it concerns. `force`: for all, whatever they were asked.
+  changed(force) {
     this.writing.noticed();
-    this.dirty = true;
-    this.checkAge();
+    const keys = keysOf(this.read()), now = Date.now(), other = this.slots.map((slot, q) => Boolean(force) || !sameKeys(slot.sent, keys[q]));
+    // Panes without a clock of their own show one time, so that they can be compared.
+    if (other.every(Boolean) || (other.some(Boolean) && now - this.at > CLOCK_MS)) { this.at = now; other.fill(true); }
+    if (other.some(Boolean) && !this.inFlight && !this.dirty) this.began = performance.now();
+    if (other.some(Boolean)) { clearTimeout(this.compareTimer); this.compareTimer = 0; }
+    other.forEach((yes, q) => { if (yes) this.want(this.slots[q]); else this.slots[q].dirty = false; });
+    if (!other.some(Boolean)) this.changedElsewhere();
+    this.checkAge(); this.settled();
     clearTimeout(this.keepTimer);
     this.keepTimer = setTimeout(() => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())), 300);
     this.remember(true);
-    clearTimeout(this.timer);
-    // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
-    // overtaken: the server then gives it up for the newer one.
-    const hangs = this.inFlight ? OVERTAKE_MS - (performance.now() - this.started) : 0;
-    this.timer = setTimeout(() => this.ask(), Math.max(hangs, this.lastMs > 250 ? 120 : 0, 0));
   }
-  async ask() {
-    if (!this.dirty) return;
-    const mine = (this.asked = (this.asked || 0) + 1), started = (this.started = performance.now()), request = this.read();
-    this.inFlight = true; this.dirty = false;
+  // An input that no pane depends on: the model of the logits or of the estimate.
+  changedElsewhere() {
+    this.state.logitsStale = Boolean(this.state.logits);
+    if (this.view === 'logits') this.draw(true);
+    if (!this.inFlight) this.askEstimate();
+  }
+  // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
+  // overtaken: the server then gives it up for the newer one.
+  want(slot) {
+    slot.dirty = true;
+    clearTimeout(slot.timer);
+    const hangs = slot.inFlight ? OVERTAKE_MS - (performance.now() - slot.started) : 0;
+    slot.timer = setTimeout(() => this.ask(slot), Math.max(hangs, slot.lastMs > QUICK_MS ? PAUSE_MS : 0, 0));
+  }
+  async ask(slot) {
+    const q = this.slots.indexOf(slot);
+    if (!slot.dirty || q < 0) return;
+    const mine = (slot.asked += 1), started = (slot.started = performance.now()), { fields, panes } = this.read(), keys = keysOf({ fields, panes: [panes[q]] })[0];
+    Object.assign(slot, { inFlight: true, dirty: false, sent: keys });
     const waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
-    const slow = setTimeout(() => this.watch(mine, started), SLOW_MS);
-    const answer = await this.server.view({ session: this.session, ...request });
+    const slow = setTimeout(() => this.watch(slot, mine, started), SLOW_MS);
+    const answer = await opened(await this.server.view({ session: this.session, at: this.at, base: slot.base, fields, panes: [panes[q]] }));
     clearTimeout(waiting); clearTimeout(slow);
-    if (mine > (this.shown || 0) && answer !== 'null') { this.shown = mine; this.arrived(answer, started, request); }
-    if (mine !== this.asked) return;
-    this.inFlight = false;
-    this.$('[data-act="cancel"]').hidden = true;
-    this.root.dataset.ready = this.dirty ? '0' : '1';
-    if (this.dirty) { clearTimeout(this.timer); this.changed(); }
+    const mineToShow = mine > slot.shown && answer !== null && this.slots.includes(slot);
+    if (mine === slot.asked) slot.inFlight = false;
+    if (mineToShow) { slot.shown = mine; this.arrived(slot, answer, keys, panes[q], performance.now() - started); }
+    if (mine !== slot.asked) return;
+    if (slot.dirty) this.want(slot);
+    this.settled();
   }
   // A slow request says what it is at and for how long, and can be given up.
-  async watch(mine, started) {
+  async watch(slot, mine, started) {
     this.$('[data-act="cancel"]').hidden = false;
-    while (this.inFlight && mine === this.asked) {
-      const text = await this.server.progress({ session: this.session });
-      if (!this.inFlight || mine !== this.asked) return;
-      this.status(this.doing(typeof text === 'string' ? JSON.parse(text) : null, (performance.now() - started) / 1000), 'busy');
+    while (slot.inFlight && mine === slot.asked) {
+      const text = await this.server.progress({ session: this.session, slot: slot.key });
+      if (!slot.inFlight || mine !== slot.asked) return;
+      this.status(this.doing(slot, typeof text === 'string' ? JSON.parse(text) : null, (performance.now() - started) / 1000), 'busy');
       await new Promise((done) => setTimeout(done, 1000));
     }
   }
-  doing(run, seconds) {
-    const values = run ? { pane: letter(run.pane), ref: show(run.ref).replaceAll('\u00b7', ' '), mb: (run.done / 1e6).toFixed(1) + (run.total ? ' / ' + (run.total / 1e6).toFixed(1) : '') } : {};
+  doing(slot, run, seconds) {
+    const values = run ? { pane: letter(this.slots.indexOf(slot)), ref: show(run.ref).replaceAll('\u00b7', ' '), mb: (run.done / 1e6).toFixed(1) + (run.total ? ' / ' + (run.total / 1e6).toFixed(1) : '') } : {};
     return t(!run ? 'computing' : run.step === 'artifacts' ? (run.done ? 'doing_download' : 'doing_artifacts') : 'doing_rendering', values) + ' \u00b7 ' + Math.round(seconds) + ' s';
   }
   cancel() {
-    this.shown = this.asked = this.asked + 1;  // the answer, should it still come, is of no request
-    clearTimeout(this.timer);
-    this.inFlight = false; this.dirty = false; this.root.dataset.ready = '1';
-    this.$('[data-act="cancel"]').hidden = true; this.$('[data-act="retry"]').hidden = false;
+    for (const slot of this.slots) {
+      if (slot.inFlight) this.server.cancel({ session: this.session, slot: slot.key });
+      slot.shown = slot.asked += 1;  // the answer, should it still come, is of no request
+      clearTimeout(slot.timer);
+      slot.inFlight = false; slot.dirty = false;
+    }
+    this.$('[data-act="retry"]').hidden = false;
     this.status(t('cancelled'), 'bad');
-    this.server.cancel({ session: this.session });
-    this.showAge();
+    this.showAge(); this.settled();
   }
-  arrived(answer, started, request) {
-    this.lastMs = performance.now() - started;
-    this.lost(typeof answer !== 'string');
-    if (typeof answer !== 'string') return;
-    const read = JSON.parse(answer);
-    this.answered = keysOf(request);
-    request.panes.forEach((pane, q) => { if (read.panes && read.panes[q]) this.shownOf[q] = pane; });
-    this.showAnswer(read, true);
+  // What the last answer of a pane settles: the buttons, and that the page is at rest.
+  settled() {
+    if (!this.inFlight) this.$('[data-act="cancel"]').hidden = true;
+    this.root.dataset.ready = this.inFlight || this.dirty || this.showTimer ? '0' : '1';
+  }
+  arrived(slot, answer, keys, pane, ms) {
+    slot.lastMs = ms;
+    this.lost(answer === undefined);
+    if (answer === undefined) { slot.sent = null; return; }
+    if (answer.legend) { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; }
+    const q = this.slots.indexOf(slot), fresh = Boolean(answer.pane);
+    if (fresh && answer.pane.base !== null && answer.pane.base !== slot.base) { slot.base = null; slot.sent = null; this.want(slot); return; }
+    Object.assign(slot, { answered: keys, errors: answer.errors, failed: !fresh, news: true });
+    if (fresh) {
+      slot.base = answer.pane.number; slot.shownOf = pane;
+      this.state.own.panes = this.state.own.panes.map((old, p) => (p === q ? old.next(answer.pane) : old));
+    }
+    this.showSoon();
+  }
+  // The answers of one key come close together: the page is drawn once for them, unless one is slow.
+  showSoon() {
+    const now = performance.now(), awaited = this.slots.some((slot) => slot.inFlight && now - slot.started < TOGETHER_MS + slot.lastMs && slot.lastMs < QUICK_MS * 4);
+    if (!awaited) { this.showNow(); return; }
+    if (!this.showTimer) this.showTimer = setTimeout(() => this.showNow(), TOGETHER_MS);
+  }
+  showNow() {
+    clearTimeout(this.showTimer); this.showTimer = 0;
+    this.showAnswers(true);
     this.checkAge();
-    this.status(t('answered', { ms: Math.round(performance.now() - started) }), '');
+    if (!this.inFlight && !this.dirty) this.status(t('answered', { ms: Math.round(performance.now() - this.began) }), '');
+    this.settled();
   }
   lost(gone) {
     this.$('[data-act="retry"]').hidden = !gone;
-    if (gone) { this.status(t('lost'), 'bad'); this.stale([true, true]); }
+    if (gone) { this.status(t('lost'), 'bad'); for (const slot of this.slots) slot.failed = true; this.showAge(); }
   }
   status(text, cls) { const node = this.$('.ti-status'); node.textContent = text; node.className = 'ti-status ' + cls; }
-  stale(flags) { this.failed = flags; this.showAge(); }
   // A pane whose inputs are no longer those of its answer is marked: at once after another choice, and while a person
   // types only when the answer is not quick.
   checkAge() {
     clearTimeout(this.ageTimer);
-    if (!this.answered) return;
-    const now = keysOf(this.read()), other = (k) => now.map((keys, q) => keys[k] !== this.answered[q][k]), [choice, typed] = [other(0), other(1)];
-    this.waiting = this.waiting.map((flag, q) => choice[q] || (typed[q] && flag));
+    const now = keysOf(this.read()), other = (k) => this.slots.map((slot, q) => Boolean(slot.answered) && now[q][k] !== slot.answered[k]), [choice, typed] = [other(0), other(1)];
+    this.slots.forEach((slot, q) => { slot.waiting = choice[q] || (typed[q] && slot.waiting); });
     this.showAge();
-    if (typed.some(Boolean)) this.ageTimer = setTimeout(() => { this.waiting = choice.map((flag, q) => flag || typed[q]); this.showAge(); }, TYPING_MS);
+    if (typed.some(Boolean)) this.ageTimer = setTimeout(() => { this.slots.forEach((slot, q) => { slot.waiting = choice[q] || typed[q]; }); this.showAge(); }, TYPING_MS);
   }
   showAge() {
-    const panes = this.read().panes;
-    this.state.stale = this.failed.map((flag, q) => flag || this.waiting[q]);
-    this.state.stale.forEach((flag, q) => {
-      const head = this.heads[q], of = this.shownOf[q], same = of && of.tokenizer === panes[q].tokenizer && of.template === panes[q].template && of.template_text === panes[q].template_text;
+    const { panes } = this.read();
+    this.state.stale = this.slots.map((slot) => slot.failed || slot.waiting);
+    this.slots.forEach((slot, q) => {
+      const head = this.heads[q], of = slot.shownOf, flag = this.state.stale[q] && Boolean(slot.answered), same = of && of.tokenizer === panes[q].tokenizer && of.template === panes[q].template && of.template_text === panes[q].template_text;
       this.root.classList.toggle('stale' + q, flag); head.node.classList.toggle('ti-old', flag);
-      const why = this.waiting[q] ? (this.inFlight || this.dirty ? t('pane_waiting') : t('pane_old')) : this.failed[q] ? t('stale') : '';
+      const why = slot.waiting ? (slot.inFlight || slot.dirty ? t('pane_waiting') : t('pane_old')) : slot.failed && slot.answered ? t('stale') : '';
       if (head.wanting()) { head.showAge(t('reference_wanted') + (of ? ' \u00b7 ' + t('shown_of', { choice: head.named(of) }) : '')); return; }
       head.showAge(flag && of ? why + (same ? '' : ' \u00b7 ' + t('shown_of', { choice: head.named(of) })) : why);
     });

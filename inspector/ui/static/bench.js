@@ -1,5 +1,5 @@
 // The page's controller: builds the page from its start value, reads the fields, listens. What else it does is in parts,
-// one file each: asking, answers, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, gallery, printing.
+// one file each: asking, answers, panes, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, gallery, printing.
 
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 
@@ -18,12 +18,10 @@ class Bench {
     if (!(language in strings)) language = 'en';
     const dark = stored('localStorage', 'dark');
     if (dark !== null) document.body.classList.toggle('dark', dark === '1');
-    const empty = () => new Pane(config.empty);
-    this.state = { panes: [empty(), empty()], rows: null, colour: 'alternate', stale: [true, true], logits: null, records: ['', ''], control: null, safeOn: false, shift: [0, 0] };
-    this.state.rows = unaligned(this.state.panes, [null, null]);
-    this.state.own = { panes: this.state.panes, rows: this.state.rows };
-    this.cuts = [null, null]; this.answered = null; this.shownOf = [null, null]; this.waiting = [false, false]; this.failed = [false, false];
-    this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.lastMs = 0; this.marked = [];
+    const panes = config.defaults.panes.map(() => new Pane()), rows = new Rows(panes, panes.map(() => true));
+    this.state = { panes, rows, own: { panes, rows }, colour: 'alternate', stale: panes.map(() => true), logits: null, records: panes.map(() => ''), control: null, safeOn: false, safe: null, shift: panes.map(() => 0) };
+    this.slots = panes.map(() => new Slot()); this.at = 0; this.began = performance.now(); this.showTimer = 0; this.compareLines = [];
+    this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.marked = [];
     this.grid = new Grid(this.$('.ti-grid'), this.$('.ti-space'), () => root.classList.contains('narrow'));
     this.second = new Grid(this.$('.ti-second'), this.$('.ti-second .ti-space'), () => root.classList.contains('narrow'));
     this.grid.painted = this.second.painted = () => this.mark();
@@ -39,19 +37,20 @@ class Bench {
     for (const name of ['profile', 'policy']) for (const value of this.config[name]) { const option = el('option', '', value); option.value = value; this.field(name).append(option); }
     for (const value of [...this.config.models, CUSTOM]) { const option = el('option', '', value); option.value = value; this.field('model').append(option); }
     for (const [name, value] of Object.entries(this.config.defaults.fields)) { const node = this.field(name); if (node.type === 'checkbox') node.checked = value; else node.value = value; }
-    this.heads = [0, 1].map((q) => new Head(q, this.config, () => this.changed(), this));
-    this.heads.forEach(attachUploads);
+    this.compareBox = el('div', 'ti-compares');
     this.editors = EDITORS.map((name) => new Editor(name, this.field(name)));
     this.writing = new Writing(this);
-    this.compareLine = el('button', 'ti-compare'); this.compareLine.type = 'button';
     this.general = el('p', 'ti-err ti-general'); this.general.hidden = true; this.general.setAttribute('role', 'alert');
-    this.$('.ti-heads').append(...this.heads.map((head) => head.node), this.compareLine, this.general);
+    this.$('.ti-heads').append(this.compareBox, this.general);
+    this.buildHeads(this.state.panes.length);
     this.tabs = this.config.views.map((view) => this.tab(view));
     this.$('.ti-tabs').append(...this.tabs);
   }
-  // Every input of the form and of both heads, by name.
-  inputs() { return Object.fromEntries(Array.from(this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]'), (node) => [node.dataset.in, node.type === 'checkbox' ? node.checked : node.value])); }
+  // Every input of the form and of the heads, by name; `panes` is how many there are.
+  inputs() { return Object.fromEntries([['panes', String(this.heads.length)], ...Array.from(this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]'), (node) => [node.dataset.in, node.type === 'checkbox' ? node.checked : node.value])]); }
   put(values) {
+    const named = Object.keys(values).map((name) => (/^tokenizer(\d)$/.exec(name) || [])[1]).filter(Boolean), count = +values.panes || Math.max(this.heads.length, ...named.map((q) => +q + 1));
+    this.setPaneCount(Math.min(MOST_PANES, Math.max(FEWEST_PANES, count)));
     for (const node of this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]')) {
       const value = values[node.dataset.in];
       if (node.type === 'checkbox') { if (typeof value === 'boolean') node.checked = value; continue; }
@@ -70,11 +69,14 @@ class Bench {
     addEventListener('pagehide', () => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())));
   }
   field(name) { return this.$('[data-in="' + name + '"]'); }
+  localizeIn(host) {
+    for (const node of host.querySelectorAll('[data-t]')) node.textContent = t(node.dataset.t);
+    for (const node of host.querySelectorAll('[data-tl]')) node.setAttribute('aria-label', t(node.dataset.tl));
+    for (const node of host.querySelectorAll('[data-tp]')) node.placeholder = t(node.dataset.tp);
+  }
   localize() {
     this.root.lang = document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
-    for (const node of this.root.querySelectorAll('[data-t]')) node.textContent = t(node.dataset.t);
-    for (const node of this.root.querySelectorAll('[data-tl]')) node.setAttribute('aria-label', t(node.dataset.tl));
-    for (const node of this.root.querySelectorAll('[data-tp]')) node.placeholder = t(node.dataset.tp);
+    this.localizeIn(this.root);
     this.heads.forEach((head) => head.localize());
     this.writing.localize();
     this.config.views.forEach((view, k) => { this.tabs[k].textContent = t('view_' + view.id); });
@@ -83,14 +85,15 @@ class Bench {
     this.field('model').lastChild.textContent = t('custom_ref');
     this.showNotice(); if (this.$('.ti-gallery').open) this.drawExamples();
     this.markTabs(); this.drawTools();
-    if (this.answer) this.showAnswer(this.answer); else this.draw(true);
+    this.localizePanes();
+    if (this.slots.some((slot) => slot.answered)) this.showAnswers(false); else this.draw(true);
     this.drawCard();
   }
   read() {
     const value = (name) => this.field(name).value, fields = {}, options = { add_generation_prompt: this.field('add_generation_prompt').checked };
     for (const name of ['messages', 'tools', 'documents', 'arguments']) fields[name] = value(name);
     for (const name of ['clock', 'profile', 'context_window', 'max_new_tokens', 'policy']) options[name] = value(name).trim();
-    return { fields, panes: this.heads.map((head) => ({ ...options, ...head.read() })) };
+    return { fields, panes: this.heads.map((head, q) => ({ ...options, ...head.read(), slot: this.slots[q].key })) };
   }
   modelRef() { const model = this.field('model').value; return model === CUSTOM ? this.field('model_ref').value.trim() : model; }
   modelChosen() { const ref = this.field('model_ref'); ref.hidden = this.field('model').value !== CUSTOM; }
@@ -109,7 +112,6 @@ class Bench {
     }
     this.root.addEventListener('click', (event) => { const act = event.target.closest('[data-act]'); if (act) this.act(act.dataset.act); });
     this.field('model').addEventListener('change', () => { this.modelChosen(); if (!this.field('model_ref').hidden) this.field('model_ref').focus(); });
-    this.compareLine.addEventListener('click', () => this.goToDifference());
     for (const [view, name] of [[grid, () => this.view], [this.$('.ti-second'), () => 'template']]) {
       view.addEventListener('mouseover', (event) => { if (!event.buttons) this.hover(event, name()); });
       view.addEventListener('mouseleave', () => this.point(null));
@@ -131,13 +133,14 @@ class Bench {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
     if (name === 'dark') keep('localStorage', 'dark', document.body.classList.toggle('dark') ? '1' : '0');
     if (name === 'reset') { this.put(this.initial); this.changed(); }
-    if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(); }
+    if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(true); }
     if (name === 'cancel') this.cancel();
     if (name === 'examples') this.showExamples();
     if (name === 'share') this.share();
     if (name === 'copy-link') this.copyLink();
     if (name === 'save-state') this.saveState();
     if (name === 'close') document.activeElement.closest('dialog').close();
+    if (name === 'add_pane') this.duplicatePane(this.heads.length - 1);
   }
   observe() {
     const fit = () => {
@@ -150,7 +153,7 @@ class Bench {
     fit();
   }
 }
-const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const name of Object.getOwnPropertyNames(prototype)) if (name !== 'constructor') Kind.prototype[name] = prototype[name]; };
-mix(Bench, Asking, Answers, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery, Printing);
+const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const [name, made] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) if (name !== 'constructor') Object.defineProperty(Kind.prototype, name, made); };
+mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery, Printing);
 
 element.bench = new Bench(element.querySelector('.ti'), server, JSON.parse(props.value));

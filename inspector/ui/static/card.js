@@ -2,14 +2,12 @@
 
 class Card {
   drawCard() {
-    const card = this.$('.ti-card'), link = this.link || this.hoverLink, cells = [];
+    const card = this.$('.ti-card'), link = this.link || this.hoverLink;
     card.replaceChildren();
     const own = link && (this.link ? this.selected : this.firstToken(link));
     if (!own) { if (link || !VIEW_MODELS[this.view].panel) card.append(el('p', 'ti-dim', t(link ? 'nothing_linked' : 'card_hint'))); return; }
-    const [q, i] = own, alone = this.pick && this.pick.kind !== 'tokens' ? link.panes[q].tokens : [[i, i + 1]], there = link.panes[1 - q].tokens;
-    cells[q] = this.tokenCard(q, i, alone);
-    cells[1 - q] = there.length ? this.tokenCard(1 - q, there[0][0], there) : this.noCard(1 - q);
-    card.append(...cells);
+    const [q, i] = own, alone = this.pick && this.pick.kind !== 'tokens' ? link.panes[q].tokens : [[i, i + 1]];
+    card.append(...link.panes.map(({ tokens }, p) => (p === q ? this.tokenCard(q, i, alone) : tokens.length ? this.tokenCard(p, tokens[0][0], tokens) : this.noCard(p))));
   }
   noCard(q) { const node = el('div', 'ti-about'); node.append(el('b', '', letter(q)), el('span', 'ti-dim', ' ' + t('no_counterpart'))); return node; }
   tokenCard(q, i, ranges) {

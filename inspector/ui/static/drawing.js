@@ -12,7 +12,7 @@ class Drawing {
     this.grid.set(this.modelOf(this.view, this.grid), keepScroll);
     if (split) this.second.set(this.modelOf('template', this.second), keepScroll);
   }
-  modelOf(id, grid) { const view = VIEW_MODELS[id]; return view.model(this.state, grid.columnsFor({ panes: 2, gutterWidth: view.gutter })); }
+  modelOf(id, grid) { const view = VIEW_MODELS[id]; return view.model(this.state, grid.columnsFor({ panes: this.state.panes.length, gutterWidth: view.gutter })); }
   splits() { return this.split && Boolean(VIEW_MODELS[this.view].flow); }
   // What is drawn now: [grid, id of its view].
   spots() { return VIEW_MODELS[this.view].panel ? [] : this.splits() ? [[this.grid, this.view], [this.second, 'template']] : [[this.grid, this.view]]; }

@@ -27,22 +27,66 @@ const unitWidth = (pane, i, j, most) => {
   return width;
 };
 
-// Line starts of every row: flat per pane, with the first line of each row.
-const layoutFlow = (pane, rowToken, numRows, cols) => {
-  const lineToken = [], rowLine = new Uint32Array(numRows + 1), most = Math.min(LONGEST, cols - 8);
-  for (let k = 0; k < numRows; k++) {
-    rowLine[k] = lineToken.length;
-    const from = rowToken[k], to = rowToken[k + 1];
+// Where the lines of a pane's rows begin: `lineStart` for all rows in turn, `rowLine[r]` the first line of row r (with one
+// more at the end). `breakRow(pane, r, push)` pushes the starts of a row's lines; `unit(pane, r)` is where row r begins in
+// what they count (tokens or bytes). Rows that an answer left as they were keep their lines.
+const linesIn = (pane, key, unit, breakRow) => {
+  const known = pane.layouts.get(key);
+  if (known) return known;
+  const numRows = cutsOf(pane).length - 1, old = pane.before && pane.before.pane.layouts.get(key), kept = old ? rowsKept(pane) : [0, 0], last = numRows - kept[1];
+  const middle = [], rowLine = new Uint32Array(numRows + 1), headLines = old ? old.rowLine[kept[0]] : 0;
+  if (old) rowLine.set(old.rowLine.subarray(0, kept[0] + 1));
+  for (let r = kept[0]; r < last; r++) {
+    rowLine[r] = headLines + middle.length;
+    breakRow(pane, r, middle);
+  }
+  rowLine[last] = headLines + middle.length;
+  const shift = old ? { from: old.rowLine.length - 1 - kept[1], by: unit(pane, numRows) - unit(pane.before.pane, old.rowLine.length - 1) } : null;
+  const tail = old ? old.lineStart.subarray(old.rowLine[shift.from]) : new Uint32Array(0), lineStart = new Uint32Array(rowLine[last] + tail.length);
+  if (old) lineStart.set(old.lineStart.subarray(0, headLines));
+  lineStart.set(middle, headLines);
+  for (let k = 0; k < tail.length; k++) lineStart[rowLine[last] + k] = tail[k] + shift.by;
+  for (let r = last + 1; r <= numRows; r++) rowLine[r] = old.rowLine[shift.from + r - last] - old.rowLine[shift.from] + rowLine[last];
+  const layout = { lineStart, rowLine };
+  if (pane.layouts.size > 4) pane.layouts.clear();
+  pane.layouts.set(key, layout);
+  return layout;
+};
+// How many rows at both ends of a pane are those of the one before, with the same tokens.
+const rowsKept = (pane) => {
+  const { head, tail, pane: old } = pane.before, [now, then] = [cutsOf(pane), cutsOf(old)], rows = Math.min(now.length, then.length) - 1;
+  let first = 0, last = 0;
+  while (first < rows && now[first + 1] === then[first + 1] && now[first + 1] <= head) first++;
+  const from = (cuts, k) => cuts[cuts.length - 1] - cuts[cuts.length - 1 - k];
+  while (last < rows - first && from(now, last + 1) === from(then, last + 1) && from(now, last + 1) <= tail) last++;
+  return [first, last];
+};
+const layoutFlow = (pane, cols) => {
+  const most = Math.min(LONGEST, cols - 8), cuts = cutsOf(pane);
+  return { most, ...linesIn(pane, 'tokens' + cols + FLOW.ids + measure.font, (each, r) => cutsOf(each)[r], (_, r, starts) => {
+    const from = cuts[r], to = cuts[r + 1];
     let used = 0;
     for (let i = from; i < to;) {
       const j = pane.groupEnd(i), width = unitWidth(pane, i, j, most);
-      if (i === from || used + width > cols) { lineToken.push(i); used = 0; }
+      if (i === from || used + width > cols) { starts.push(i); used = 0; }
       used += width;
       i = j;
     }
-  }
-  rowLine[numRows] = lineToken.length;
-  return { lineToken: Uint32Array.from(lineToken), rowLine, most };
+  }) };
+};
+// What the flows share: lines of the aligned rows, from the layouts of the panes.
+const flowModel = (state, layout) => {
+  const { panes, rows } = state, lineAt = (q, k, j) => layout[q].rowLine[rows.own[q][k]] + j;
+  return {
+    panes: panes.length, rows: rows.n,
+    lines: (q, k) => { const r = rows.own[q][k]; return r < 0 ? 0 : layout[q].rowLine[r + 1] - layout[q].rowLine[r]; },
+    rowClass: (k) => ['', 'ti-diff', 'ti-iddiff'][rows.tag[k]],
+    cellClass: (q, k) => ['', 'ti-differs', 'ti-iddiffers'][rows.tags[q][k]],
+    // The first token or byte of a line, and what follows its last; `end` is what follows the row.
+    extent: (q, k, j, end) => { const line = lineAt(q, k, j), { lineStart, rowLine } = layout[q]; return [lineStart[line], line + 1 < rowLine[rows.own[q][k] + 1] ? lineStart[line + 1] : end]; },
+    // The row, and the line in it, that hold a token or byte of row k.
+    lineOf: (q, k, unit) => { const r = rows.own[q][k], { lineStart, rowLine } = layout[q], count = r < 0 ? 0 : rowLine[r + 1] - rowLine[r]; return [k, count ? lastAtMost(lineStart.subarray(rowLine[r], rowLine[r + 1]), unit, count) : 0]; },
+  };
 };
 
 const cellClass = (pane, i, colour) => {
@@ -87,33 +131,29 @@ const drawGroup = (pane, q, i, j, text, colour) => {
 };
 
 const tokensModel = (state, cols, colour) => {
-  const { panes, rows } = state, layout = panes.map((pane, q) => layoutFlow(pane, rows.token[q], rows.n, cols));
+  const { panes, rows } = state, layout = panes.map((pane) => layoutFlow(pane, cols)), flow = flowModel(state, layout);
+  const tokens = (q, k, j) => flow.extent(q, k, j, rows.token[q][k + 1]);
   return {
-    panes: panes.length, rows: rows.n, layout,
-    lines: (q, k) => layout[q].rowLine[k + 1] - layout[q].rowLine[k],
-    gutter: (q, k, j) => String(layout[q].lineToken[layout[q].rowLine[k] + j]),
-    rowClass: (k) => ['', 'ti-diff', 'ti-iddiff'][rows.tag[k]],
+    ...flow, layout,
+    gutter: (q, k, j) => String(tokens(q, k, j)[0]),
     paint: (q, k, j, host) => {
-      const { lineToken, rowLine, most } = layout[q], line = rowLine[k] + j, end = line + 1 < rowLine[k + 1] ? lineToken[line + 1] : rows.token[q][k + 1];
-      const changed = changedBytes(rows, q, k);
-      for (let i = lineToken[line]; i < end;) {
-        const next = panes[q].groupEnd(i), node = drawUnit(panes[q], q, i, next, most, colour);
-        if (changed && panes[q].end[next - 1] > changed[0] && panes[q].start[i] < changed[1]) node.classList.add('ti-chg');
+      const pane = panes[q], changed = rows.changed(q, k), { most } = layout[q], [from, end] = tokens(q, k, j);
+      for (let i = from; i < end;) {
+        const next = pane.groupEnd(i), node = drawUnit(pane, q, i, next, most, colour);
+        if (changed && pane.end[next - 1] > changed[0] && pane.start[i] < changed[1]) node.classList.add('ti-chg');
         host.appendChild(node);
         i = next;
       }
     },
-    place: (q, i) => {
-      const k = rows.ofToken(q, i), { lineToken, rowLine } = layout[q];
-      const line = lastAtMost(lineToken.subarray(rowLine[k], rowLine[k + 1]), i, rowLine[k + 1] - rowLine[k]);
-      return [k, line];
+    // All that decides what a line looks like.
+    look: (q, k, j) => {
+      const pane = panes[q], [from, end] = tokens(q, k, j), said = [language, colour, FLOW.ids, cols, from, end, pane.ids.subarray(from, end), pane.flags.subarray(from, end), pane.columns.length.subarray(from, end)];
+      if (colour !== 'alternate') for (let i = from; i < end; i++) said.push(toneOf(pane, i, colour));
+      const changed = rows.changed(q, k), text = end > from ? pane.text(pane.start[from], pane.end[end - 1]) : '';
+      return said.join() + (changed ? '|' + (changed[0] - pane.start[from]) + ',' + (changed[1] - pane.start[from]) : '') + '|' + text;
     },
+    place: (q, i) => flow.lineOf(q, rows.ofToken(q, i), i),
   };
-};
-const changedBytes = (rows, q, k) => {
-  if (rows.panes.length < 2 || rows.tag[k] !== TEXT_DIFFERS) return null;
-  const { head, tail } = rows.edges(k), [from, to] = rows.span(q, k);
-  return [from + head, to - tail];
 };
 
 const originText = (origin) => {

@@ -42,7 +42,8 @@ class Grid {
     const last = Math.min(this.total - 1, Math.ceil((this.view.scrollTop + this.view.clientHeight) / LINE) + AHEAD);
     const kept = new Map(), fresh = document.createDocumentFragment();
     for (let v = first; v <= last; v++) {
-      let line = force ? undefined : this.live.get(v);
+      let line = this.live.get(v);
+      if (line && force && !this.sameLine(v, line)) line = undefined;
       if (!line) { line = this.line(v); fresh.appendChild(line); }
       kept.set(v, line);
     }
@@ -57,6 +58,7 @@ class Grid {
     node.setAttribute('role', 'row');
     node.setAttribute('aria-rowindex', v + 1);
     node.style.top = v * LINE + 'px';
+    node.look = this.look(v);
     let j = v - this.top[k];
     for (let q = 0; q < model.panes; q++) {
       const lines = model.lines(q, k);
@@ -68,8 +70,23 @@ class Grid {
     return node;
   }
 
+  // What a line looks like, as text; null where the model does not say it.
+  look(v) {
+    const { model } = this, k = lastAtMost(this.top, v, model.rows);
+    if (!model.look) return null;
+    const said = [this.narrow, model.rowClass(k)];
+    let j = v - this.top[k];
+    for (let q = 0; q < model.panes; q++) {
+      const lines = model.lines(q, k);
+      said.push(j >= 0 && j < lines ? model.cellClass(q, k) + ' ' + model.look(q, k, j) : '');
+      if (this.narrow) j -= lines;
+    }
+    return said.join('\u0000');
+  }
+  sameLine(v, node) { return node.look !== null && node.look === this.look(v); }
+
   cell(q, k, j) {
-    const node = el('div', 'ti-col ti-col' + q), gutter = el('span', 'ti-gut', (this.narrow && this.model.panes > 1 ? letter(q) + ' ' : '') + this.model.gutter(q, k, j));
+    const node = el('div', 'ti-col ti-col' + q + ' ' + (this.model.cellClass ? this.model.cellClass(q, k) : '')), gutter = el('span', 'ti-gut', (this.narrow && this.model.panes > 1 ? letter(q) + ' ' : '') + this.model.gutter(q, k, j));
     gutter.setAttribute('aria-hidden', 'true');
     node.appendChild(gutter);
     this.model.paint(q, k, j, node);

@@ -330,7 +330,7 @@ class Head {
     this.counts.replaceChildren(this.age, ...parts.map(([text, cls]) => el('span', cls, text)), last);
     const { budget } = pane, gone = budget && budget.input_tokens <= budget.max_input_tokens ? [['header_dropped', budget.dropped.length], ['header_cut', budget.cut.length]].filter(([, n]) => n) : [];
     if (gone.length) this.counts.append(button('ti-hot ti-forgedcount ti-taken', gone.map(([key, n]) => t(key, { n: number(n) })).join(', '), () => this.bench.open('budget')));
-    this.bar.replaceChildren(partBar(pane, this.q, this.bench));
+    showPartBar(this.bar, pane, this.q, this.bench);
     this.bench.argumentInputs.update();
     this.showOptions();
     const findings = pane.findings.filter(({ rule }) => rule !== 'budget-dropped'), small = findings.filter(({ rule }) => rule === 'template-pairing'), large = findings.filter((finding) => !small.includes(finding));

@@ -43,7 +43,7 @@ class Jumps {
       this.tell(t('jumped_to', { place: pathText(field.steps) }));
       return;
     }
-    const q = this.link.q === 1 ? 1 : 0, lines = [...this.link.panes[q].lines];
+    const q = this.link.q || 0, lines = [...this.link.panes[q].lines];
     if (!lines.length) { this.tell(t('no_origin')); return; }
     this.back = back;
     if (this.view !== 'template') this.open('template');

@@ -1,5 +1,5 @@
 // What belongs together: tokens, bytes, template lines, request fields and parts of the prompt. Pure functions over
-// Pane and Rows; no DOM. A pick is what a person points at; a link is all that corresponds to it, in both panes.
+// Pane and Rows; no DOM. A pick is what a person points at; a link is all that corresponds to it, in every pane.
 //   pick: {kind: 'tokens', q, from, to} | {kind: 'bytes', q, from, to} | {kind: 'line', q, line} | {kind: 'part', q, key}
 //         | {kind: 'fields', fields: [{steps, from, to}]}      from, to: UTF-8 bytes of the field's text; null: all of it
 //   link: {q, panes: [{bytes: [[from, to]], tokens: [[i, j]] | null, lines: Set}], fields: [{steps, from, to, key}]}
@@ -124,7 +124,7 @@ const segmentsIn = (pane, from, to) => {
 // ---- fields of a pane -----------------------------------------------------------------------------------------------
 const fieldIndex = (pane) => {
   if (pane.fieldIndex) return pane.fieldIndex;
-  const steps = pane.paths.map((path) => splitPath(path) || []), rows = pane.paths.map(() => []), byKey = new Map();
+  const steps = pane.fieldSteps || (pane.fieldSteps = pane.paths.map((path) => splitPath(path) || [])), rows = pane.paths.map(() => []), byKey = new Map();
   for (let s = 0; s < pane.numSegments; s++) if (pane.segments.path[s] >= 0) rows[pane.segments.path[s]].push(s);
   steps.forEach((list, p) => byKey.set(keyOf(list), p));
   return (pane.fieldIndex = { steps, rows, byKey });
@@ -172,43 +172,45 @@ const fieldsOfBytes = (pane, ranges) => {
 };
 
 // ---- parts of the prompt --------------------------------------------------------------------------------------------
-// Which part of the prompt a token is counted for: a message, a tool, a document, the arguments, the template, ...
-const partOf = (pane, i) => {
-  if (pane.has(i, 'generation_prompt')) return 'generation_prompt';
-  const s = pane.segment[i];
-  if (s < 0) return 'inserted';
-  const path = pane.segments.path[s];
+// The part of every segment's tokens; the last two: of tokens that are in none, and of the generation prompt.
+const partsOfSegments = (pane) => {
+  if (pane.partsKnown) return pane.partsKnown;
+  const { kind, path } = pane.segments, known = new Map(), { steps } = fieldIndex(pane), keys = new Array(pane.numSegments);
+  for (let s = 0; s < keys.length; s++) {
+    const of = path[s] * 64 + kind[s];
+    let key = known.get(of);
+    if (key === undefined) { key = partOfSegment(steps, path[s], KINDS[kind[s]]); known.set(of, key); }
+    keys[s] = key;
+  }
+  return (pane.partsKnown = keys);
+};
+const partOfSegment = (steps, path, kind) => {
   if (path >= 0) {
-    const [root, k] = fieldIndex(pane).steps[path];
+    const [root, k] = steps[path];
     if (typeof k === 'number') return root + '[' + k + ']';
     if (root === 'chat_template_kwargs') return 'kwarg';
   }
-  const kind = KINDS[pane.segments.kind[s]];
   return kind === 'special' ? 'template' : kind;
 };
-const partKeys = (pane) => {
-  if (pane.partKeys) return pane.partKeys;
-  const cache = new Map(), prompt = FLAG.generation_prompt, keys = new Array(pane.n);
-  for (let i = 0; i < pane.n; i++) {
-    const known = (pane.flags[i] & prompt) !== 0 ? -2 : pane.segment[i];
-    let key = cache.get(known);
-    if (key === undefined) { key = partOf(pane, i); cache.set(known, key); }
-    keys[i] = key;
-  }
-  return (pane.partKeys = keys);
-};
+// Which part of the prompt a token is counted for: a message, a tool, a document, the arguments, the template, ...
+const partOf = (pane, i) => (pane.has(i, 'generation_prompt') ? 'generation_prompt' : pane.segment[i] < 0 ? 'inserted' : partsOfSegments(pane)[pane.segment[i]]);
 const PART_ORDER = ['template', 'inserted', 'clock', 'special', 'tools', 'documents', 'kwarg', 'messages', 'derived', 'unknown', 'generation_prompt'];
 // Tokens of every part, in a fixed order; the sum is the number of tokens.
 const countParts = (pane) => {
-  const counts = new Map();
-  for (const key of partKeys(pane)) counts.set(key, (counts.get(key) || 0) + 1);
+  if (pane.partCounts) return pane.partCounts;
+  const segments = new Uint32Array(pane.numSegments), counts = new Map(), prompt = FLAG.generation_prompt, { flags, segment } = pane;
+  const add = (key, n) => { if (n) counts.set(key, (counts.get(key) || 0) + n); };
+  let inPrompt = 0, inNone = 0;
+  for (let i = 0; i < pane.n; i++) if (flags[i] & prompt) inPrompt++; else if (segment[i] < 0) inNone++; else segments[segment[i]]++;
+  partsOfSegments(pane).forEach((key, s) => add(key, segments[s]));
+  add('inserted', inNone); add('generation_prompt', inPrompt);
   const rank = (key) => { const [root, k] = splitPath(key); return [PART_ORDER.indexOf(root), k ?? 0]; };
-  return [...counts].map(([key, n]) => ({ key, n, rank: rank(key) })).sort((x, y) => x.rank[0] - y.rank[0] || x.rank[1] - y.rank[1]);
+  return (pane.partCounts = [...counts].map(([key, n]) => ({ key, n, rank: rank(key) })).sort((x, y) => x.rank[0] - y.rank[0] || x.rank[1] - y.rank[1]));
 };
 const tokensOfPart = (pane, key) => {
-  const keys = partKeys(pane), found = [];
+  const found = [];
   for (let i = 0; i < pane.n; i++) {
-    if (keys[i] !== key) continue;
+    if (partOf(pane, i) !== key) continue;
     const last = found[found.length - 1];
     if (last && last[1] === i) last[1] = i + 1; else found.push([i, i + 1]);
   }
@@ -231,26 +233,26 @@ const linesOf = (pane, ranges) => {
   for (const [a, b] of ranges) for (const s of segmentsIn(pane, a, b)) if (pane.segments.line[s] > 0) lines.add(pane.segments.line[s]);
   return lines;
 };
-// The other pane's bytes by the alignment of rows.
-const mappedByRows = (state, q, from, to) => {
+// The bytes of pane p that correspond to bytes of pane q, by the alignment of rows.
+const mappedByRows = (state, q, p, from, to) => {
   const { rows, panes } = state, found = [];
-  if (rows.unaligned || to <= from) return found;
+  if (rows.apart(q, p) || to <= from) return found;
   const last = rows.ofToken(q, Math.max(0, panes[q].tokenAt(to - 1)));
   for (let k = rows.ofToken(q, Math.max(0, panes[q].tokenAt(from))); k <= last; k++) {
     const [s0, s1] = rows.span(q, k), a = Math.max(from, s0), b = Math.min(to, s1);
-    const span = b > a ? rows.mapped(q, k, a, b) : null;
+    const span = b > a ? rows.mapped(q, p, k, a, b) : null;
     if (span) found.push(span);
   }
   return found;
 };
-// The other pane's bytes: what the same field wrote there, else what stands in the aligned row.
-const mappedBytes = (state, q, ranges) => {
-  const pane = state.panes[q], other = state.panes[1 - q], found = [];
+// The bytes of pane p: what the same field wrote there, else what stands in the aligned row.
+const mappedBytes = (state, q, p, ranges) => {
+  const pane = state.panes[q], other = state.panes[p], found = [];
   const { steps } = fieldIndex(pane), { start, end, path, field } = pane.segments;
   let pieces = 0;
   for (const [from, to] of ranges) {
     let at = from;
-    const rest = (upTo) => { if (upTo > at) found.push(...mappedByRows(state, q, at, upTo)); };
+    const rest = (upTo) => { if (upTo > at) found.push(...mappedByRows(state, q, p, at, upTo)); };
     for (const s of segmentsIn(pane, from, to)) {
       if (++pieces > MOST_PIECES) return merged(found);
       if (path[s] < 0 || field[s] < 0) continue;
@@ -283,19 +285,19 @@ const linkOf = (state, pick) => {
     const bytes = panes.map((pane) => merged(pick.fields.flatMap((field) => bytesOfField(pane, field))));
     return { q: null, panes: panes.map((pane, q) => side(pane, bytes[q])), fields: [] };
   }
-  const { q } = pick, pane = panes[q], other = panes[1 - q];
-  const put = (own, there, fields) => { const both = []; both[q] = own; both[1 - q] = there; return { q, panes: both, fields }; };
+  const { q } = pick, pane = panes[q];
+  const link = (own, there, fields) => ({ q, panes: panes.map((other, p) => (p === q ? own : there(other, p))), fields });
   if (pick.kind === 'part') {
-    const tokens = panes.map((each) => tokensOfPart(each, pick.key)), bytes = panes.map((each, k) => bytesOfTokens(each, tokens[k]));
-    return put(side(pane, bytes[q], tokens[q]), side(other, bytes[1 - q], tokens[1 - q]), fieldsOfBytes(pane, bytes[q]));
+    const part = (each) => { const tokens = tokensOfPart(each, pick.key); return side(each, bytesOfTokens(each, tokens), tokens); }, own = part(pane);
+    return link(own, part, fieldsOfBytes(pane, own.bytes));
   }
   if (pick.kind === 'tokens') {
-    const bytes = bytesOfTokens(pane, [[pick.from, pick.to]]), there = mappedBytes(state, q, bytes);
-    const alone = !bytes.length && state.rows.linked(q, pick.from);  // a token without bytes
-    return put(side(pane, bytes, [[pick.from, pick.to]]), side(other, there, alone ? [alone] : null), fieldsOfBytes(pane, bytes));
+    const bytes = bytesOfTokens(pane, [[pick.from, pick.to]]);
+    const there = (other, p) => { const alone = !bytes.length && state.rows.linked(q, pick.from, p); return side(other, mappedBytes(state, q, p, bytes), alone ? [alone] : null); };  // a token without bytes
+    return link(side(pane, bytes, [[pick.from, pick.to]]), there, fieldsOfBytes(pane, bytes));
   }
   const bytes = pick.kind === 'line' ? bytesOfLine(pane, pick.line) : merged([[pick.from, pick.to]]);
   const own = side(pane, bytes, null, pick.kind === 'line' ? new Set([pick.line]) : null);
-  return put(own, side(other, mappedBytes(state, q, bytes)), fieldsOfBytes(pane, bytes));
+  return link(own, (other, p) => side(other, mappedBytes(state, q, p, bytes)), fieldsOfBytes(pane, bytes));
 };
 const samePick = (a, b) => a === b || Boolean(a && b && JSON.stringify(a) === JSON.stringify(b));

@@ -12,7 +12,7 @@ class Mouse {
   lineOf(target) {
     const column = target.closest('.ti-col:not(.ti-void)');
     if (!column) return null;
-    const q = column.classList.contains('ti-col1') ? 1 : 0, grid = column.closest('.ti-second') ? this.second : this.grid, v = +column.parentNode.getAttribute('aria-rowindex') - 1;
+    const q = this.state.panes.findIndex((_, p) => column.classList.contains('ti-col' + p)), grid = column.closest('.ti-second') ? this.second : this.grid, v = +column.parentNode.getAttribute('aria-rowindex') - 1;
     return [q, grid.model.lineAt(q, lastAtMost(grid.top, v, grid.model.rows))];
   }
   pickOf(target, view) {

@@ -1,5 +1,8 @@
 // Part of Bench: what is selected and what the mouse is over, lit in every view that is drawn, in all panes and in the editors.
 
+// The panes of a link, the one that was pointed at first.
+const panesOf = (link) => { const all = [...link.panes.keys()]; return link.q ? [link.q, ...all.filter((q) => q !== link.q)] : all; };
+
 class Selection {
   select(q, i, reveal, extend) {
     const pane = this.state.panes[q];
@@ -24,7 +27,7 @@ class Selection {
   }
   firstToken(link) {
     if (!link) return null;
-    for (const q of link.q === 1 ? [1, 0] : [0, 1]) if (link.panes[q].tokens.length) return [q, link.panes[q].tokens[0][0]];
+    for (const q of panesOf(link)) if (link.panes[q].tokens.length) return [q, link.panes[q].tokens[0][0]];
     return null;
   }
   clear() { this.pick = this.link = this.selected = null; this.mark(); this.drawCard(); this.say(); this.remember(true); }
@@ -56,10 +59,10 @@ class Selection {
   }
   // Let the first linked lines of both templates stand side by side; the line that was pointed at stays where it is.
   face(grid) {
-    const lines = this.link.panes.map((part) => Math.min(...part.lines)), q = this.link.q === 1 ? 1 : 0, apart = lines[0] - lines[1];
+    const lines = this.link.panes.map((part) => Math.min(...part.lines)), q = this.link.q || 0, most = Math.max(...lines);
     if (!lines.every(Number.isFinite)) return;
-    const shift = [Math.max(0, -apart), Math.max(0, apart)], y = () => LINE * grid.lineOf(q, Math.min(grid.model.rows, grid.model.rowOf(q, lines[q])), 0);
-    if (shift[0] === this.state.shift[0] && shift[1] === this.state.shift[1]) return;
+    const shift = lines.map((line) => most - line), y = () => LINE * grid.lineOf(q, Math.min(grid.model.rows, grid.model.rowOf(q, lines[q])), 0);
+    if (shift.join() === this.state.shift.join()) return;
     const before = y();
     this.state.shift = shift;
     grid.set(this.modelOf('template', grid), true);
@@ -68,13 +71,13 @@ class Selection {
   placeIn(grid, view) {
     const { model } = grid;
     if (view !== 'template') { if (!model.place || !this.selected) return null; const [q, i] = this.selected, [k, j] = model.place(q, i); return grid.lineOf(q, k, j); }
-    for (const q of this.link.q === 1 ? [1, 0] : [0, 1]) {
+    for (const q of panesOf(this.link)) {
       const lines = [...this.link.panes[q].lines].sort((x, y) => x - y);
       if (lines.length) return model.rowOf(q, lines[0]) < model.rows ? grid.lineOf(q, model.rowOf(q, lines[0]), 0) : null;
     }
     return null;
   }
-  // Light what the selection and the mouse point at, in every view that is drawn, both panes, and the editors.
+  // Light what the selection and the mouse point at, in every view that is drawn, every pane, and the editors.
   mark() {
     for (const [node, cls] of this.marked) node.classList.remove(cls);
     this.marked = [];

@@ -4,6 +4,7 @@ class Toolbar {
   drawTools() {
     const host = this.$('.ti-tools'), view = VIEW_MODELS[this.view];
     host.replaceChildren();
+    this.toolsFor = this.toolsKey();
     const button = (key, act) => { const node = el('button', 'ti-btn', t(key)); node.type = 'button'; node.addEventListener('click', act); host.append(node); return node; };
     if (view.flow && this.state.safeOn) host.append(el('b', 'ti-hot ti-safenote', t('safe_shown')));
     if (view.switches) view.switches(this, host);
@@ -19,6 +20,8 @@ class Toolbar {
     if (menu) host.append(menu);
     host.append(this.copied(), this.legend());
   }
+  // What the bar depends on besides what a person does in it.
+  toolsKey() { return [KINDS, this.state.panes.length, ...this.state.panes.map((pane) => pane.assistant_from)].join(); }
   // One button a pane.
   eachPane(button, key, act) { this.state.panes.forEach((_, q) => button(key, () => act(q)).prepend(letter(q) + ' ')); }
   check(key, on, act) {

@@ -6,18 +6,24 @@ const partName = (key) => (/^[a-z_]+$/.test(key) ? t('part_' + key) : key);
 const partClass = (key) => (/^messages\[\d*[13579]\]$/.test(key) ? 'ti-odd ' : '') + 'o-' + ({ generation_prompt: 'prompt', inserted: 'special', messages: 'message', tools: 'tool', documents: 'document' }[splitPath(key)[0]] || key);
 
 // One bar: a part as wide as its share of the tokens. Hovering lights the part's tokens; the table says it in words.
-const partBar = (pane, q, bench) => {
-  const bar = el('div', 'ti-parts'), parts = countParts(pane);
-  bar.setAttribute('role', 'img');
+// A bar of the same parts is kept and only made to fit: a long conversation has hundreds.
+const showPartBar = (host, pane, q, bench) => {
+  const parts = countParts(pane), keys = parts.map(({ key }) => key).join('\u0000');
+  let bar = host.firstChild;
+  if (!bar || bar.keys !== keys) { bar = newPartBar(parts, q, bench); bar.keys = keys; host.replaceChildren(bar); }
+  parts.forEach(({ n }, k) => { const piece = bar.children[k]; if (piece.tokens !== n) { piece.tokens = n; piece.style.flexGrow = n; } });
   bar.setAttribute('aria-label', letter(q) + ' ' + t('parts') + ': ' + parts.slice(0, 12).map(({ key, n }) => partName(key) + ' ' + n).join(', '));
-  for (const { key, n } of parts) {
-    const piece = el('span', 'ti-part-piece ' + partClass(key));
-    piece.style.flexGrow = n;
-    piece.title = partName(key) + ': ' + t('count_tokens', { n: number(n) });
-    piece.addEventListener('mouseenter', () => bench.point({ kind: 'part', q, key }));
-    piece.addEventListener('click', () => bench.pickPart(q, key));
-    bar.append(piece);
-  }
+};
+const newPartBar = (parts, q, bench) => {
+  const bar = el('div', 'ti-parts');
+  bar.setAttribute('role', 'img');
+  bar.append(...parts.map(({ key }) => { const piece = el('span', 'ti-part-piece ' + partClass(key)); piece.part = key; return piece; }));
+  bar.addEventListener('mouseover', ({ target }) => {
+    if (!target.part) return;
+    target.title = partName(target.part) + ': ' + t('count_tokens', { n: number(target.tokens) });
+    bench.point({ kind: 'part', q, key: target.part });
+  });
+  bar.addEventListener('click', ({ target }) => { if (target.part) bench.pickPart(q, target.part); });
   bar.addEventListener('mouseleave', () => bench.point(null));
   return bar;
 };

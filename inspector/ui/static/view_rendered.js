@@ -1,41 +1,32 @@
 // Rendered text by origin: the same rows, cut at characters and at segment borders.
 
 const renderedModel = (state, cols) => {
-  const { panes, rows } = state, layout = panes.map((pane, q) => layoutText(pane, rows, q, cols));
+  const { panes, rows } = state, flow = flowModel(state, panes.map((pane) => layoutText(pane, cols)));
   return {
-    panes: panes.length, rows: rows.n,
-    lines: (q, k) => layout[q].rowLine[k + 1] - layout[q].rowLine[k],
-    gutter: (q, k, j) => (j ? '' : String(rows.span(q, k)[0])),
+    ...flow,
     rowClass: (k) => ['', 'ti-diff', ''][rows.tag[k]],
+    cellClass: (q, k) => ['', 'ti-differs', ''][rows.tags[q][k]],
+    gutter: (q, k, j) => (j ? '' : String(rows.span(q, k)[0])),
     paint: (q, k, j, host) => {
-      const { lineByte, rowLine } = layout[q], line = rowLine[k] + j, end = line + 1 < rowLine[k + 1] ? lineByte[line + 1] : rows.span(q, k)[1];
-      paintText(panes[q], q, lineByte[line], end, host, state.colour === 'trained');
+      const [from, end] = flow.extent(q, k, j, rows.span(q, k)[1]);
+      paintText(panes[q], q, from, end, host, state.colour === 'trained');
     },
-    place: (q, i) => {
-      const k = rows.ofToken(q, i), { lineByte, rowLine } = layout[q], count = rowLine[k + 1] - rowLine[k];
-      return [k, count ? lastAtMost(lineByte.subarray(rowLine[k], rowLine[k + 1]), panes[q].start[i], count) : 0];
-    },
+    place: (q, i) => flow.lineOf(q, rows.ofToken(q, i), panes[q].start[i]),
   };
 };
-const layoutText = (pane, rows, q, cols) => {
-  const lineByte = [], rowLine = new Uint32Array(rows.n + 1);
-  for (let k = 0; k < rows.n; k++) {
-    rowLine[k] = lineByte.length;
-    const [from, to] = rows.span(q, k), plainTo = pane.bytes[to - 1] === 10 ? to - 1 : to;
-    if (to === from) continue;
-    if (isPlain(pane.bytes, from, plainTo)) { for (let at = from; at === from || at < to; at += cols) lineByte.push(at); continue; }
-    lineByte.push(from);
-    let at = from, used = 0;
-    for (const c of pane.text(from, to)) {
-      const width = columns(show(c));
-      if (used && used + width > cols) { lineByte.push(at); used = 0; }
-      used += width;
-      at += c.codePointAt(0) < 0x80 ? 1 : c.codePointAt(0) < 0x800 ? 2 : c.codePointAt(0) < 0x10000 ? 3 : 4;
-    }
+const layoutText = (pane, cols) => linesIn(pane, 'text' + cols + measure.font, (each, r) => edgesOf(each)[r], (_, r, starts) => {
+  const edges = edgesOf(pane), from = edges[r], to = edges[r + 1], plainTo = pane.bytes[to - 1] === 10 ? to - 1 : to;
+  if (to === from) return;
+  if (isPlain(pane.bytes, from, plainTo)) { for (let at = from; at === from || at < to; at += cols) starts.push(at); return; }
+  starts.push(from);
+  let at = from, used = 0;
+  for (const c of pane.text(from, to)) {
+    const width = columns(show(c));
+    if (used && used + width > cols) { starts.push(at); used = 0; }
+    used += width;
+    at += c.codePointAt(0) < 0x80 ? 1 : c.codePointAt(0) < 0x800 ? 2 : c.codePointAt(0) < 0x10000 ? 3 : 4;
   }
-  rowLine[rows.n] = lineByte.length;
-  return { lineByte: Uint32Array.from(lineByte), rowLine };
-};
+});
 // One span for each stretch of one segment in one token, so that a token is lit exactly; never cut inside a character.
 const paintText = (pane, q, from, to, host, trained) => {
   for (let at = from, s = pane.segmentAt(from), i = Math.max(0, pane.tokenAt(from)); at < to;) {
