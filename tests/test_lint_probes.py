@@ -86,6 +86,14 @@ def test_the_reasons_for_silence_are_in_the_findings_and_nothing_silenced_counts
             lint(inspection, ignore=wrong)
 
 
+def test_a_refusal_whose_reason_a_probe_found_is_told_once() -> None:
+    chat = [{"role": "critic", "content": "x"}, *ASK]
+    strict = "{% for m in messages %}{% if m.role != 'user' %}{{ raise_exception('who?') }}{% endif %}{{ m.content }}{% endfor %}"
+    inspection = run(strict, chat)
+    assert [finding.rule for finding in inspection.findings] == ["render-failed"]
+    assert [f.rule for f in lint(inspection).findings if f.severity == "error"] == ["role-refused"]
+
+
 def test_a_rule_that_breaks_is_told_and_many_findings_are_one_line() -> None:
     def breaks(_subject: Subject) -> Any:
         raise ZeroDivisionError("on purpose")

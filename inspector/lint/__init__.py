@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from inspector.findings import Finding
+from inspector.findings import Finding, Severity
 from inspector.lint import (
     argument_as_string,
     argument_unread,
@@ -301,9 +301,17 @@ def lint(
     """
     subject = Subject(inspection, evidence)
     silenced = check_ignored({**_ignored_by(inspection), **(ignore or {})}, (rule.id for rule in RULES))
-    findings = run_rules(rules, subject, silenced)
+    findings = _without_echo(run_rules(rules, subject, silenced), subject)
     card = subject.card if inspection.template is not None else None
     return Report(findings, card, subject.probes.rows(), inspection.error)
+
+
+def _without_echo(findings: tuple[Finding, ...], subject: Subject) -> tuple[Finding, ...]:
+    """Leave out that rendering failed where a probe found why: the same error would be counted twice."""
+    probing = {rule.id for rule in RULES if not rule.live}
+    if not subject.refused or not any(f.rule in probing and f.severity == Severity.ERROR for f in findings):
+        return findings
+    return tuple(finding for finding in findings if finding.rule != render_failed.RULE.id)
 
 
 def _ignored_by(inspection: Inspection) -> Mapping[str, Any]:
