@@ -28,6 +28,7 @@ JOBS: dict[str, str] = {
     "ids": "inspector.jobs:ids",
     "view": "inspector.jobs:view",
     "view_comparison": "inspector.jobs:view_comparison",
+    "page_hunks": "inspector.jobs:page_hunks",
     "control": "inspector.jobs:control",
     "record": "inspector.jobs:record",
     "paste": "inspector.jobs:paste",
@@ -174,6 +175,15 @@ def view_comparison(payload: bytes) -> bytes:
 
     a, b = (_inspection(job) for job in pickle.loads(payload))
     return page.dumps(page.comparison(compare_inspections(a, b)))
+
+
+def page_hunks(payload: bytes) -> bytes:
+    """Run two pickled Jobs; give the rows of the page's Differences view."""
+    from inspector.comparison import compare_inspections
+    from inspector.ui.views import diff as page
+
+    a, b = (_inspection(job) for job in pickle.loads(payload))
+    return _answer(page.answer(compare_inspections(a, b)))
 
 
 def control(payload: bytes) -> bytes:

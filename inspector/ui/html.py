@@ -56,6 +56,7 @@ LAST_SCRIPTS = (
 )
 STYLES = (
     "bench.css",
+    "diff.css",
     "form.css",
     "gallery.css",
     "plots.css",

@@ -74,7 +74,7 @@ def _view(request: Any, *, safe: bool) -> str:
     run = _Run()
     child, pane = None, None
     try:
-        asked = _checked(request)
+        asked = checked(request)
         child, pane = asked.child(), asked.panes[0]
         if not safe:
             _runs[child] = run
@@ -101,8 +101,8 @@ def comparison(request: Any) -> str:
 
     found = None
     try:
-        asked = _checked(request)
-        jobs = [_job(asked, q) for q in range(2)]
+        asked = checked(request)
+        jobs = [job_of(asked, q) for q in range(2)]
         found = json.loads(call("view_comparison", jobs, asked.child(1)))
     except (CallCancelled, InspectorError, IndexError):
         pass  # the panes themselves say what is wrong
@@ -146,12 +146,12 @@ def _of_each_pane(request: Any, job: str, name: str, failed: Callable[[str], Any
 
     def one(asked: _Asked, q: int) -> Any:
         try:
-            return json.loads(call(job, _job(asked, q), asked.child(q)))[name][0]
+            return json.loads(call(job, job_of(asked, q), asked.child(q)))[name][0]
         except InspectorError as error:
             return failed(payload.error_text(error))
 
     try:
-        asked = _checked(request)
+        asked = checked(request)
     except InspectorError as error:
         return payload.dumps({name: [failed(payload.error_text(error))]}).decode()
     with ThreadPoolExecutor(len(asked.panes)) as pool:
@@ -166,7 +166,7 @@ def logits(request: Any) -> str:
 
     results: list[tuple[Any, Any]] = []
     try:
-        asked = _checked(request)
+        asked = checked(request)
         model = str(request.get("model") or DEFAULT_MODEL)
         for q, pane in enumerate(asked.panes):
             results.append(_next_tokens(asked, q, _options(pane, asked.now), model))
@@ -200,7 +200,7 @@ def estimate(request: Any) -> str:
     from inspector.ui import payload
 
     try:
-        asked = _checked(request)
+        asked = checked(request)
         editors = Fields(asked.fields.messages, asked.fields.tools)
         count = service.count(editors, str(request.get("openai_model")), session=f"page-{asked.session}")
     except InspectorError as error:
@@ -209,7 +209,7 @@ def estimate(request: Any) -> str:
     return payload.dumps({"count": count, "error": None}).decode()
 
 
-def _job(asked: _Asked, q: int) -> Job:
+def job_of(asked: _Asked, q: int) -> Job:
     """Find the artifacts of a pane.
 
     Errors: those of `prepare`, OptionInvalid.
@@ -251,7 +251,7 @@ class _Asked:
         return f"{self.session}-{self.slots[q]}"
 
 
-def _checked(request: Any) -> _Asked:
+def checked(request: Any) -> _Asked:
     """Check the shape of what came over the wire; a page of ours never fails here.
 
     Errors: OptionInvalid.

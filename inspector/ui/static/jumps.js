@@ -71,7 +71,8 @@ class Jumps {
     } else if (document.activeElement && document.activeElement.closest('.ti-edit, .ti-form')) {
       if (!VIEW_MODELS[this.view].flow && this.view !== 'template') this.open('tokens'); else if (this.link) this.reveal();
     } else { this.clear(); return; }
-    this.$(VIEW_MODELS[this.view].panel ? '.ti-panel' : '.ti-grid').focus();
+    const view = VIEW_MODELS[this.view];
+    if (!view.returned || !view.returned(this)) this.$(view.panel ? '.ti-panel' : '.ti-grid').focus();
   }
   caretMoved() {
     const editor = this.editors.find((each) => each.active());

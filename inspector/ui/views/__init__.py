@@ -8,6 +8,7 @@ from __future__ import annotations
 from inspector.ui.views import (
     budget,
     control,
+    diff,
     logits,
     plots,
     record,
@@ -26,6 +27,7 @@ VIEWS: tuple[View, ...] = (
     tokens.VIEW,
     bytes_view.VIEW,
     rendered.VIEW,
+    diff.VIEW,
     control.VIEW,
     budget.VIEW,
     tensors.VIEW,
