@@ -65,7 +65,7 @@ const diffNode = (bench, d) => {
   if (answer.error) { node.append(alertLine(answer.error)); return node; }
   if (answer.failed.some(Boolean)) { node.append(...answer.failed.flatMap((text, k) => (text ? [alertLine(letter(d.pair[k]) + ': ' + text)] : []))); return node; }
   node.append(diffVerdict(answer, d), diffDelta(answer, d, bench.root.classList.contains('narrow')));
-  if (answer.hunks.length) node.append(diffFilter(bench, answer, d), diffList(bench, answer, d));
+  if (answer.hunks.length) node.append(...(answer.hunks.length > 1 ? [diffFilter(bench, answer, d)] : []), diffList(bench, answer, d));
   if (answer.total > answer.hunks.length) node.append(el('p', 'ti-note ti-diffmore', t('diff_left', { n: number(answer.total - answer.hunks.length), of: number(answer.total) })));
   return node;
 };
@@ -121,22 +121,22 @@ const hunkItem = (bench, hunk, k, d) => {
   go.append(el('span', 'ti-hunkno', String(k + 1)), el('b', '', t('why_' + hunk.code)));
   go.title = t('diff_go');
   head.append(go, ...(hunk.same_text ? [el('span', 'ti-sametext', '\u2248 ' + t('diff_same'))] : []), el('span', 'ti-hunkwhy', show(hunkDetail(hunk, d.pair)).replaceAll('\u00b7', ' ')));
-  sides.append(...['a', 'b'].map((name, n) => hunkSide(hunk, name, d.pair[n], n)));
+  sides.append(...['a', 'b'].map((name, n) => hunkSide(hunk, name, d.pair[n], n, d)));
   item.append(head, sides);
   item.addEventListener('click', () => { if (getSelection().isCollapsed) hunkGo(bench, k); });
   return item;
 };
-const hunkSide = (hunk, name, q, n) => {
+const hunkSide = (hunk, name, q, n, d) => {
   const side = hunk[name], node = el('section', 'ti-hunkside'), about = el('p', 'ti-hunkabout'), [from, to] = side.bytes, [first, last] = side.tokens;
   node.setAttribute('aria-label', letter(q));
-  about.append(el('b', '', letter(q)), el('span', '', t('diff_sizes', { bytes: number(to - from), tokens: number(last - first) })), el('span', 'ti-dim', last > first ? '#' + first + (last - first > 1 ? '\u2013' + (last - 1) : '') : t('diff_before_token', { n: first })), el('span', '', hunkOrigins(side)));
+  about.append(el('b', '', letter(q)), el('span', '', t('diff_sizes', { bytes: number(to - from), tokens: number(last - first) })), el('span', 'ti-dim', last > first ? '#' + first + (last - first > 1 ? '\u2013' + (last - 1) : '') : first < d.answer.delta.tokens[name] ? t('diff_before_token', { n: first }) : t('diff_at_end')), el('span', '', hunkOrigins(side)));
   node.append(about);
   if (hunk.same_text || side.bytes[1] > side.bytes[0] || side.before || side.after) node.append(hunkText(hunk, side, n));
   if (hunk.same_text || (!side.text && side.ids.length)) node.append(hunkIds(side));
   return node;
 };
 const hunkOrigins = ({ origins, more_origins, wrote }) => {
-  const names = origins.map(({ kind, path, line }) => [path ? show(path).replaceAll('\u00b7', ' ') : t('kind_' + kind), ...(line ? [t('template_line', { n: line })] : [])].join(' \u00b7 ')), text = names.join('; ') + (more_origins ? ' \u2026 +' + more_origins : '');
+  const names = origins.map(({ kind, path, line }) => [...(path ? [show(path).replaceAll('\u00b7', ' ')] : kind === 'template' && line ? [] : [t('kind_' + kind)]), ...(line ? [t('template_line', { n: line })] : [])].join(' \u00b7 ')), text = names.join('; ') + (more_origins ? ' \u2026 +' + more_origins : '');
   return wrote ? text : text ? t('diff_nothing_after', { place: text }) : '';
 };
 const hunkText = (hunk, side, n) => {
