@@ -27,6 +27,7 @@ CORE_SCRIPTS = (
     "editor",
     "grid",
     "flow",
+    "folding",
     "views",
     "plots",
     "ask",

@@ -12,7 +12,8 @@ class Drawing {
     this.grid.set(this.modelOf(this.view, this.grid), keepScroll);
     if (split) this.second.set(this.modelOf('template', this.second), keepScroll);
   }
-  modelOf(id, grid) { const view = VIEW_MODELS[id]; return view.model(this.state, grid.columnsFor({ panes: this.state.panes.length, gutterWidth: view.gutter })); }
+  modelOf(id, grid) { const view = VIEW_MODELS[id], model = view.model(this.state, grid.columnsFor({ panes: this.state.panes.length, gutterWidth: view.gutter })); return view.steps && this.folded ? this.fold(model) : model; }
+  fold(model) { return foldedModel(model, this.state.rows, this.opened, () => { this.draw(true); this.$('.ti-grid').focus({ preventScroll: true }); }); }
   splits() { return this.split && Boolean(VIEW_MODELS[this.view].flow); }
   // What is drawn now: [grid, id of its view].
   spots() { return VIEW_MODELS[this.view].panel ? [] : this.splits() ? [[this.grid, this.view], [this.second, 'template']] : [[this.grid, this.view]]; }

@@ -10,7 +10,7 @@ class Gallery {
       inputs['template' + q] = pane.template_text === null ? pane.template : PASTED;
       inputs['template_text' + q] = pane.template_text === null ? '' : pane.template_text;
     });
-    return { schema: STATE_SCHEMA, inputs, view: example.view, colour: example.colour, example: id, pick: null, switches: { ids: FLOW.ids, split: false, safe: false } };
+    return { schema: STATE_SCHEMA, inputs, view: example.view, colour: example.colour, example: id, pick: null, switches: { ids: FLOW.ids, split: false, safe: false, folded: this.folded } };
   }
   showExamples() { this.drawExamples(); this.$('.ti-gallery').showModal(); this.$('.ti-gallery .ti-case').focus(); }
   drawExamples() {

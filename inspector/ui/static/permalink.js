@@ -25,7 +25,7 @@ const cleanState = (value, known) => {
   const kind = isPlainObject(pick) && typeof pick.kind === 'string' && ownValue(PICKS, pick.kind);
   return {
     schema: STATE_SCHEMA, inputs, view: among('view', known.views, known.views[0]), colour: among('colour', known.colours, 'alternate'), example: among('example', known.examples, null),
-    pick: kind && kind(pick) ? pick : null, switches: Object.fromEntries(['ids', 'split', 'safe'].map((name) => [name, isPlainObject(switches) && switches[name] === true])),
+    pick: kind && kind(pick) ? pick : null, switches: Object.fromEntries(['ids', 'split', 'safe', 'folded'].map((name) => [name, isPlainObject(switches) && switches[name] === true])),
   };
 };
 const parsedState = (text, known) => {
@@ -62,7 +62,7 @@ const unpacked = async (text) => {
 class Permalink {
   known() { return { views: this.config.views.map(({ id }) => id), colours: ['alternate', ...Object.values(VIEW_MODELS).flatMap(({ colours }) => colours || [])], examples: this.config.examples.map(({ id }) => id) }; }
   capture() {
-    return { schema: STATE_SCHEMA, inputs: this.inputs(), view: this.view, colour: this.state.colour, example: this.example || null, pick: this.pick, switches: { ids: FLOW.ids, split: this.split, safe: this.state.safeOn } };
+    return { schema: STATE_SCHEMA, inputs: this.inputs(), view: this.view, colour: this.state.colour, example: this.example || null, pick: this.pick, switches: { ids: FLOW.ids, split: this.split, safe: this.state.safeOn, folded: this.folded } };
   }
   // As it is sent to others: at the time that what is in sight was rendered at, so that it is the same bytes tomorrow.
   pinned() {
@@ -73,7 +73,7 @@ class Permalink {
   // Put a state on the page. What it does not name is as at the beginning; its selection waits for the answer.
   apply(state) {
     this.put(this.offered({ ...this.initial, ...state.inputs }));
-    this.state.colour = state.colour; FLOW.ids = state.switches.ids; this.split = state.switches.split; this.state.safeOn = state.switches.safe;
+    this.state.colour = state.colour; FLOW.ids = state.switches.ids; this.split = state.switches.split; this.folded = state.switches.folded; this.opened.clear(); this.state.safeOn = state.switches.safe;
     this.clear();
     this.wanted = state.pick;
     this.example = state.example;

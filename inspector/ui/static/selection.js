@@ -52,6 +52,7 @@ class Selection {
   reveal() {
     for (const [grid, view] of this.spots()) {
       if (view === 'template') this.face(grid);
+      else if (grid.model.unfold && this.selected && grid.model.unfold(...this.selected)) grid.set(this.modelOf(view, grid), true);
       const at = this.placeIn(grid, view);
       if (at !== null) grid.reveal(at);
     }

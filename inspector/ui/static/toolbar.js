@@ -13,6 +13,7 @@ class Toolbar {
       host.append(this.check('safe_toggle', this.state.safeOn, (on) => this.showSafe(on)));
       host.append(this.check('split_toggle', this.split, (on) => { this.split = on; this.draw(true); if (this.link) this.reveal(); }));
     }
+    if (view.steps) host.append(this.check('only_differences', this.folded, (on) => { this.folded = on; this.opened.clear(); this.draw(true); if (this.link) this.reveal(); this.remember(true); }));
     if (view.steps) { button('previous_difference', () => this.difference(-1)); button('next_difference', () => this.difference(1)); }
     if (view.copies) this.eachPane(button, view.copies.key, (q) => this.copy(view.copies.text(this, q)));
     if (view.tools) view.tools(this, host, button);
