@@ -83,7 +83,7 @@ def test_reasons_filter_steps_by_key_copies_and_hostile_text(bench: Inspector) -
     for act in ("language", "dark"):
         bench.page.click(f'[data-act="{act}"]')
     bench.page.set_viewport_size(NARROW)
-    told(bench, "角色名")
+    told(bench, "A 写了 'user'(messages[0].role,模板第 1 行),B 写了 'USER'")
     bench.page.screenshot(path=shot("diff_narrow_dark_zh"))
     assert bench.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth && document.querySelector('.ti-panel').scrollWidth <= document.querySelector('.ti-panel').clientWidth + 1")  # fmt: skip
     for act in ("language", "dark"):

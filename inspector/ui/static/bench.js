@@ -145,7 +145,7 @@ class Bench {
   observe() {
     const fit = () => {
       const { classList } = this.root, narrow = classList.contains('printing') ? classList.contains('narrow') : this.root.clientWidth < 760;
-      if (narrow !== this.root.classList.contains('narrow') || this.width === undefined) { this.root.classList.toggle('narrow', narrow); this.$('.ti-input').open = !narrow; }
+      if (narrow !== this.root.classList.contains('narrow') || this.width === undefined) { this.root.classList.toggle('narrow', narrow); this.$('.ti-input').open = !narrow; if (VIEW_MODELS[this.view].panel) this.draw(true); }
       const width = this.$('.ti-grid').clientWidth;
       if (width !== this.width && width) { this.width = width; this.draw(true); } else { this.grid.paint(); if (this.splits()) this.second.paint(); }
     };

@@ -242,6 +242,49 @@ const diffTools = (bench, host, put) => {
   put('diff_save_json', take(diffJson, (text) => saveFile('differences.json', text, 'application/json')));
 };
 
+// What the reasons say in detail, for `said`.
+SENTENCES.push(
+  [/^(\S+) is not the same in the two requests$/, 'said_request', ['path']],
+  [/^(\S+) is ([^]*) in A and ([^]*) in B$/, 'said_is_in', ['path', 'a*', 'b*']],
+  [/^A begins ([^]*), B ([^]*)$/, 'said_begins', ['a*', 'b*']],
+  [/^with (one|\d+) (\S+)$/, 'said_with_bos', ['n*', 'piece']],
+  [/^with (one|\d+)$/, 'said_with_some', ['n*']],
+  [/^one$/, 'said_one', []],
+  [/^without (\S+)$/, 'said_without_bos', ['piece']],
+  [/^without$/, 'said_without', []],
+  [/^([AB]) ends with it, ([AB]) does not$/, 'said_ends_with_it', ['side', 'other']],
+  [/^A reads (\S+), B (\S+)$/, 'said_reads', ['a', 'b']],
+  [/^the same time in different formats$/, 'said_formats', []],
+  [/^one side writes a date of its own$/, 'said_own_date', []],
+  [/^([AB])'s budget of (\d+) tokens for input by (\S+) leaves ([^]*) out$/, 'said_budget_leaves', ['side', 'n', 'policy', 'path']],
+  [/^(\S+) was changed on one side only \(A (\S+), B (\S+)\)$/, 'said_one_side', ['path', 'a', 'b']],
+  [/^([AB]) leaves out the reasoning of (\S+)$/, 'said_no_reasoning', ['side', 'path']],
+  [/^([AB]) writes nothing of (\S+)$/, 'said_nothing_of', ['side', 'path']],
+  [/^([AB]) keeps (b?'[^]*'|b?\"[^]*\") at the (begin|start|end) of (\S+), ([AB]) strips it \(([^()]*)\)$/, 'said_strips', ['side', 'text', 'place*', 'path', 'other', 'line*']],
+  [/^(?:begin|start)$/, 'said_at_begin', []],
+  [/^end$/, 'said_at_end', []],
+  [/^(\S+) is written as ([^]*) in A and as ([^]*) in B$/, 'said_written_as', ['path', 'a', 'b']],
+  [/^(\S+) has its keys as ([^]*) in A and as ([^]*) in B$/, 'said_keys_as', ['path', 'a', 'b']],
+  [/^(\S+) is escaped otherwise$/, 'said_escaped', ['path']],
+  [/^([AB]) writes (\S+) here, ([AB]) does not$/, 'said_not_here', ['side', 'path', 'other']],
+  [/^no message gives a system prompt$/, 'said_no_system', []],
+  [/^([AB]) never writes (\S+)$/, 'said_never', ['side', 'path']],
+  [/^(\S+) is not written in the same way$/, 'said_other_way_of', ['path']],
+  [/^([AB]) writes (\S+) at another place$/, 'said_elsewhere', ['side', 'path']],
+  [/^A was rendered by (\S+), B by (\S+)$/, 'said_rendered_by', ['a', 'b']],
+  [/^A adds ([^]*), B ([^]*): it stands for no byte of the text$/, 'said_adds', ['a*', 'b*']],
+  [/^([^]*) is one control token in ([AB]) and ordinary text in ([AB])$/, 'said_one_control', ['piece', 'side', 'other']],
+  [/^([^;]*); (A cuts [^]*)$/, 'said_and_cuts', ['what*', 'cuts*']],
+  [/^A cuts ('[^]*'|\"[^]*\"), B cuts ('[^]*'|\"[^]*\")$/, 'said_cuts', ['a', 'b']],
+  [/^the same tokenizer, cut at other places$/, 'said_cut_elsewhere', []],
+  [/^the pieces before the model differ$/, 'said_pieces_differ', []],
+  [/^the same text cut by other merges or another vocabulary$/, 'said_other_merges', []],
+  [/^the same pieces have other ids: A ([^]*), B ([^]*)$/, 'said_other_ids', ['a', 'b']],
+  [/^A makes ([^]*) of it, B ([^]*)$/, 'said_makes', ['a', 'b']],
+  [/^([AB])'s tokenizer encodes the request itself: there is no text to compare$/, 'said_own_encoding', ['side']],
+  [/^A writes ([^]*), B ('[^]*'|\"[^]*\")( \([^()]*\))?$/, 'said_writes_two', ['a*', 'b', 'place']],
+);
+
 VIEW_MODELS.diff = {
   panel: drawDiff, switches: diffSwitches, tools: diffTools, opened: diffKeys,
   // Back from the token view: to the region that was gone to.
