@@ -139,3 +139,25 @@ def test_only_differences_folds_rows_alike_and_opens_where_one_goes(bench: Inspe
     assert folds.count() == 0 and bench.page.locator(".ti-space .ti-on").count() == 1
     bench.page.click("label:has-text('only differences')")
     assert folds.count() == 0
+
+
+def test_any_two_panes_are_compared_under_their_own_names(bench: Inspector) -> None:
+    bench.type_in("messages", messages("tide"))
+    paste(bench, SAY, SAY.replace("m.content", "m.content | upper"))
+    bench.page.click('[data-act="add_pane"]')
+    bench.settle()
+    bench.edit_template(2)
+    bench.type_in("template_source2", SAY.replace("<|im_end|>", "!<|im_end|>"))
+    bench.open("diff")
+    told(bench, "A and B differ in one place.")
+    bench.page.locator(".ti-diffpane").nth(0).select_option("2")
+    told(bench, "C and B differ in 2 places.")
+    said = bench.page.locator(".ti-hunks").inner_text()
+    assert "C writes 'tide'" in said and "B 'TIDE'" in said.replace("B writes", "B"), said
+    assert bench.page.locator(".ti-hunkside b").all_inner_texts() == ["C", "B"] * 2
+    bench.page.locator(".ti-hunk").first.click()
+    assert bench.page.evaluate(f"() => {BENCH}.selected[0]") == 2
+    bench.page.keyboard.press("Escape")
+    bench.page.click('.ti-head2 [data-act="pane_remove"]')
+    bench.settle()
+    told(bench, "A and B differ in one place.")

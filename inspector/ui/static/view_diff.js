@@ -136,7 +136,13 @@ const hunkSide = (hunk, name, q, n, d) => {
   return node;
 };
 const hunkOrigins = ({ origins, more_origins, wrote }) => {
-  const names = origins.map(({ kind, path, line }) => [...(path ? [show(path).replaceAll('\u00b7', ' ')] : kind === 'template' && line ? [] : [t('kind_' + kind)]), ...(line ? [t('template_line', { n: line })] : [])].join(' \u00b7 ')), text = names.join('; ') + (more_origins ? ' \u2026 +' + more_origins : '');
+  const sources = new Map();  // source -> template lines
+  for (const { kind, path, line } of origins) {
+    const name = path ? show(path).replaceAll('\u00b7', ' ') : kind === 'template' && line ? '' : t('kind_' + kind), lines = sources.get(name) || [];
+    if (line) lines.push(line);
+    sources.set(name, lines);
+  }
+  const names = [...sources].map(([name, lines]) => [...(name ? [name] : []), ...(lines.length > 1 ? [t('template_lines', { lines: lines.join(', ') })] : lines.map((n) => t('template_line', { n })))].join(' \u00b7 ')), text = names.join('; ') + (more_origins ? ' \u2026 +' + more_origins : '');
   return wrote ? text : text ? t('diff_nothing_after', { place: text }) : '';
 };
 const hunkText = (hunk, side, n) => {
