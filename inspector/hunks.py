@@ -245,7 +245,9 @@ def _slide(rendered: Rendered, region: Region, back: int, room: int) -> int:
         right += 1
     shifts = [by for by in sorted(range(-left, right + 1), key=abs) if not _inside(utf8, region.start + by)]
     edges = np.array([(region.start + by, region.end + by) for by in shifts])
-    scores = np.isin(edges, np.append(starts, len(utf8))).sum(axis=1)
+    found = np.searchsorted(starts, edges)  # in order, so a search a place is enough: of regions there are thousands
+    begins = starts[np.minimum(found, len(starts) - 1)] == edges
+    scores = (begins | (edges == len(utf8))).sum(axis=1)
     return shifts[int(np.argmax(scores))]
 
 
