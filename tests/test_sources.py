@@ -395,6 +395,39 @@ def test_a_path_to_a_tokenizer_json_takes_its_siblings_and_a_gguf_its_own_family
     fails(lambda: resolve_tokenizer(str(tmp_path / "empty")), ErrorKind.TokenizerInvalid)
 
 
+def test_a_path_to_any_vocabulary_file_has_the_family_of_its_name(tmp_path):
+    for name, family in {
+        "tekken.json": "mistral",
+        "tokenizer.model.v3": "mistral",
+        "tokenizer.model": "sentencepiece",
+        "rwkv_vocab_v1.txt": "trie",
+        "other.json": "fast",
+    }.items():
+        (tmp_path / name).write_bytes(b"{}")
+        assert resolve_tokenizer(str(tmp_path / name)).family == family
+    (tmp_path / "notes.txt").write_bytes(b"")
+    with pytest.raises(InspectorError, match="neither a folder") as caught:
+        resolve_tokenizer(str(tmp_path / "notes.txt"))
+    assert caught.value.kind is ErrorKind.FileNameInvalid
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.model", "tekken.json"])
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 9085657\n", "is a Git LFS pointer"),
+        (b"<!DOCTYPE html><title>Sign in</title>", "looks like an HTML page"),
+        (b"\x80\x04", ""),
+    ],
+)
+def test_a_vocabulary_file_that_is_none_says_what_it_is_and_where(tmp_path, name, data, said):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InspectorError) as caught:
+        load_tokenizer(resolve_tokenizer(str(tmp_path / name)))
+    assert caught.value.kind is ErrorKind.TokenizerInvalid and said in caught.value.message
+    assert caught.value.where["ref"] == str(tmp_path / name)
+
+
 def test_a_model_folder_needs_weights_that_cannot_run_code(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     fails(lambda: resolve_model(f"folder:{tmp_path}"), ErrorKind.ModelInvalid)

@@ -562,6 +562,24 @@ def test_a_control_piece_that_the_model_itself_would_make_of_plain_text_is_taken
     assert ids(tok.encode_plain("a")) == ids(tok.encode_stretch("a", first=True)) == [8]
 
 
+def test_a_blank_that_the_tokenizer_puts_before_a_piece_stands_for_no_byte(tmp_path):
+    metaspace = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
+    token = {"id": 0, "content": "<s>", "special": True} | dict.fromkeys(FLAGS, False)
+    vocabulary = {piece: i for i, piece in enumerate(["<s>", "▁", *"portide", "é"])}
+    table = {
+        "version": "1.0",
+        "added_tokens": [token],
+        "pre_tokenizer": metaspace,
+        "decoder": metaspace,
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    }
+    tok = load_tokenizer(fast_artifact(tmp_path, table, {"bos_token": "<s>"}))
+    raw = tok.encode("o<s>é d")  # fault case MAP-05
+    assert list(zip(map(tok.piece, ids(raw)), raw.start.tolist(), raw.end.tolist())) == [
+        ("▁", 0, 0), ("o", 0, 1), ("<s>", 1, 4), ("▁", 4, 4), ("é", 4, 6), ("▁", 6, 7), ("d", 7, 8)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("table", "config"),
     [

@@ -56,5 +56,5 @@ def missing(path: Path, why: str) -> InspectorError:
         f"{str(path)!r}: {why}",
         stage="source",
         where={"path": str(path)},
-        remedy="give the path of a folder with tokenizer.json, of a tokenizer.json, or of a template file",
+        remedy="give the path of a folder with tokenizer.json, of a vocabulary file, or of a template file",
     )

@@ -109,3 +109,19 @@ def html_instead(name: str, **where: str) -> InspectorError:
         where={"file": name, **where},
         remedy="a login page, an error page or a captive portal answered in its place: sign in there, or fetch it again",
     )
+
+
+def looks_like_lfs_pointer(data: bytes) -> bool:
+    """Say whether the bytes are the few lines that Git leaves in place of a large file."""
+    return data.startswith(b"version https://git-lfs.github.com/spec/")
+
+
+def pointer_instead(name: str, **where: str) -> InspectorError:
+    """Build the error of a Git LFS pointer that lies under a file's name."""
+    return InspectorError(
+        ErrorKind.TokenizerInvalid,
+        f"{name} is a Git LFS pointer, not the file itself",
+        stage="source",
+        where={"file": name, **where},
+        remedy="run git lfs pull in the repository that it comes from, or download the file itself",
+    )

@@ -230,13 +230,14 @@ def _not_for_visitors(ref: str) -> InspectorError:
 
 
 def _at_path(path: Path, names: tuple[str, ...], template: bool) -> tuple[ArtifactFile, ...]:
-    """Give the files of a bare path: a folder, a tokenizer.json with its siblings, a .gguf, or a template file."""
+    """Give the files of a bare path: a folder, a tokenizer.json with its siblings, another vocabulary, or a template."""
     if path.is_dir() or path.name == "tokenizer.json":
         return FolderSource().files(str(path if path.is_dir() else path.parent), names, None)
-    if not template and path.is_file() and path.suffix not in (".json", ".gguf"):
-        raise missing(path, "it is neither a folder, nor a tokenizer.json, nor a .gguf file")
-    file = local_file(path)
-    return (replace(file, name="tokenizer.json"),) if path.suffix == ".json" and not template else (file,)
+    if template or family_of([path.name]):
+        return (local_file(path),)
+    if path.is_file() and path.suffix != ".json":
+        raise missing(path, "it is neither a folder, nor a tokenizer.json, a .gguf, a tekken.json or a .model file")
+    return (replace(local_file(path), name="tokenizer.json"),)
 
 
 def _family(ref: str, files: tuple[ArtifactFile, ...]) -> str:

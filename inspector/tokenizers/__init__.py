@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Iterable
 
+from inspector.errors import ErrorKind, InspectorError
 from inspector.tokenizers.base import AddedToken, ArtifactFile, RawEncoding, Tokenizer, TokenizerArtifact
 
 # family -> module whose `load(artifact)` builds it; imported when first used, as some need heavy libraries.
@@ -77,7 +78,26 @@ class _Key:
 @functools.lru_cache(maxsize=_KEPT)
 def _load(key: _Key) -> Tokenizer:
     module = importlib.import_module(FAMILIES[key.artifact.family])
-    return module.load(key.artifact)
+    try:
+        return module.load(key.artifact)
+    except InspectorError as error:
+        raise _explained(error, key.artifact) from error
+
+
+def _explained(error: InspectorError, artifact: TokenizerArtifact) -> InspectorError:
+    """Say of which tokenizer it is the error, or what a file is that cannot be what its name says."""
+    from inspector.sources import names  # which imports this module
+
+    if error.kind in (ErrorKind.TokenizerInvalid, ErrorKind.GgufInvalid):
+        for file in artifact.files:
+            with open(file.path, "rb") as stream:
+                head = stream.read(512)
+            if names.looks_like_lfs_pointer(head):
+                return names.pointer_instead(file.name, ref=artifact.ref)
+            if names.looks_like_html(head):
+                return names.html_instead(file.name, ref=artifact.ref)
+    error.where = {"ref": artifact.ref, **error.where}
+    return error
 
 
 __all__ = [

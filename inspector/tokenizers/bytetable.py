@@ -177,7 +177,16 @@ def _deal_out(run: slice, ids: np.ndarray, start: np.ndarray, end: np.ndarray, d
     """Give the tokens of one run their bytes where a normalizer or a missing piece made them differ."""
     pieces = [table.pieces[i] for i in ids[run].tolist()]
     position, limit = int(start[run.start]), int(end[run].max())
-    start[run], end[run] = zip(*(_own_bytes(pieces, position, limit, data) or _by_length(pieces, position, limit)))
+    prefix = _prefix(pieces, data[position:limit])
+    rest = pieces[prefix:]
+    own = _own_bytes(rest, position, limit, data) or _by_length(rest, position, limit)
+    start[run], end[run] = zip(*[(position, position)] * prefix, *own)
+
+
+def _prefix(run: list[bytes], own: bytes) -> int:
+    """Say whether the run begins with a token that the tokenizer put there: a blank alone, before what is all the text
+    there (`▁` and `t` for "t", by a Metaspace with "always")."""
+    return int(len(run) > 1 and run[0] == b" " and b"".join(run[1:]) == own)
 
 
 def _own_bytes(run: list[bytes], position: int, limit: int, data: bytes) -> list[tuple[int, int]] | None:
