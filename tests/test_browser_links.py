@@ -321,6 +321,12 @@ def test_parts_sum_to_the_total_and_light_their_tokens(open_page: Any) -> None:
     assert lit_text(bench, 0, "ti-on") == "assistantNo." and "No." in lit_text(bench, 1, "ti-lk")
     bench.page.locator(".ti-head0 .ti-part-piece").last.hover()
     assert lit_text(bench, 0, "ti-hv") == "<|im_start|>assistant\n"
+    bar = bench.page.locator(".ti-head0 .ti-parts").bounding_box()
+    bench.page.mouse.move(bar["x"] + 60, bar["y"] + 0.3)  # its border is no part
+    bench.page.locator(".ti-head0 .ti-part-piece").last.click()
+    assert lit_text(bench, 0, "ti-on") == "<|im_start|>assistant\n"
+    assert bench.page.evaluate(f"() => {BENCH}.pick") == {"kind": "part", "q": 0, "key": "generation_prompt"}
+    bench.page.wait_for_function("() => (history.state.inspector.pick || {}).key === 'generation_prompt'")
 
 
 def test_the_assistant_mask_can_be_seen(open_page: Any) -> None:

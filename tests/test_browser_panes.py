@@ -101,9 +101,14 @@ def test_a_slow_pane_does_not_hold_up_the_other(open_page: Any) -> None:
     assert bench.page.evaluate(f"() => {BENCH}.slots[0].inFlight"), "the slow pane is still awaited"
     assert time.monotonic() - began < 20
     assert bench.page.locator("#bench .ti.stale0:not(.stale1)").count() == 1
+    bench.page.click('[data-act="cancel"]')
+    assert bench.page.locator(".ti-compare").inner_text() == "", "nothing is claimed about a pane that was given up"
+    bench.choose("tokenizer1", "qwen3")
+    assert bench.page.evaluate(f"() => {BENCH}.state.panes[1].tokenizer.id") == "qwen3"
+    assert bench.page.locator(".ti-compare").inner_text() == ""
     bench.page.fill('[data-in="template_source0"]', "quick again")
     bench.settle()
-    assert bench.pane(0)["text"] == "quick again"
+    assert bench.pane(0)["text"] == "quick again" and "First difference" in bench.page.inner_text(".ti-compare")
 
 
 def test_an_answer_that_comes_late_does_not_replace_a_newer_one(open_page: Any) -> None:

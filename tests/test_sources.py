@@ -428,6 +428,16 @@ def test_a_vocabulary_file_that_is_none_says_what_it_is_and_where(tmp_path, name
     assert caught.value.where["ref"] == str(tmp_path / name)
 
 
+@pytest.mark.parametrize("resolve", [resolve_tokenizer, resolve_template, resolve_model])
+@pytest.mark.parametrize(
+    "ref", ["x" * 300, "x" * 300 + "/y", "~no-body", "~no-body/x", "folder:~no-body", "gguf:~no-body"]
+)
+def test_what_can_be_no_path_here_is_refused_as_one(resolve, ref: str) -> None:
+    fails(lambda: resolve(ref), ErrorKind.FileNameInvalid)
+    local = ErrorKind.RepoNameInvalid if "/" in ref or ":" in ref else ErrorKind.UnknownPreset
+    fails(lambda: resolve(ref, local=False), local)
+
+
 def test_a_model_folder_needs_weights_that_cannot_run_code(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     fails(lambda: resolve_model(f"folder:{tmp_path}"), ErrorKind.ModelInvalid)

@@ -22,11 +22,24 @@ class FolderSource:
 
     def files(self, rest: str, names: tuple[str, ...], progress: cache.Progress | None) -> tuple[ArtifactFile, ...]:
         """Give those of `names` that the folder has, and its additional chat templates."""
-        folder = Path(rest).expanduser()
+        folder = local_path(rest)
         found = local_files(folder, names)
         extra = sorted((folder / ADDITIONAL_TEMPLATES).glob("*.jinja")) if "chat_template.jinja" in names else []
         extra = [path for path in extra if is_template_name(path.name)]
         return found + tuple(replace(local_file(path), name=ADDITIONAL_TEMPLATES + path.name) for path in extra)
+
+
+def local_path(text: str) -> Path:
+    """Give the path that a person wrote; nothing needs to be there.
+
+    Errors: FileNameInvalid for what can be no path here: a name that is too long, a home that nobody has.
+    """
+    try:
+        path = Path(text).expanduser()
+        path.exists()
+    except (OSError, RuntimeError) as error:
+        raise missing(Path(text), getattr(error, "strerror", None) or str(error).rstrip(".")) from error
+    return path
 
 
 def local_files(path: Path, names: tuple[str, ...]) -> tuple[ArtifactFile, ...]:
@@ -53,8 +66,8 @@ def missing(path: Path, why: str) -> InspectorError:
     """Build the error of a path that cannot be read."""
     return InspectorError(
         ErrorKind.FileNameInvalid,
-        f"{str(path)!r}: {why}",
+        f"{str(path)[:200]!r}: {why}",
         stage="source",
-        where={"path": str(path)},
+        where={"path": str(path)[:200]},
         remedy="give the path of a folder with tokenizer.json, of a vocabulary file, or of a template file",
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
-from inspector.sources.folder import local_file, missing
+from inspector.sources.folder import local_file, local_path, missing
 from inspector.tokenizers.base import ArtifactFile
 
 
@@ -20,7 +18,7 @@ class GgufSource:
 
         Errors: FileNameInvalid; GgufInvalid if it does not begin as a GGUF does.
         """
-        path = Path(rest).expanduser()
+        path = local_path(rest)
         file = local_file(path)
         try:
             with path.open("rb") as stream:

@@ -21,7 +21,7 @@ from inspector import presets, sources
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.base import Pin
-from inspector.sources.folder import FolderSource, local_file, local_files, missing
+from inspector.sources.folder import FolderSource, local_file, local_files, local_path, missing
 from inspector.sources.hub import HubSource, Token
 from inspector.sources.names import MODEL_FILES, TEMPLATE_FILES, TOKENIZER_FILES, VOCABULARY_FILES
 from inspector.template import OWN_TEMPLATE, Template
@@ -210,13 +210,15 @@ class _Place:
         return self.ref, self._path_files(names)
 
     def _path_files(self, names: tuple[str, ...]) -> tuple[ArtifactFile, ...]:
-        path = Path(self.ref).expanduser() if "\x00" not in self.ref else Path()
-        named = "/" in self.ref or path.suffix in (".json", ".jinja", ".gguf", ".txt")
-        if self.ref.strip() and "\x00" not in self.ref and (named or (self.local and path.exists())):
-            if not self.local:
-                raise _not_for_visitors(self.ref)
-            return _at_path(path, names, self.template)
-        raise _unknown(self.ref, list(self.known))
+        if not self.ref.strip() or "\x00" in self.ref:
+            raise _unknown(self.ref, list(self.known))
+        named = "/" in self.ref or Path(self.ref).suffix in (".json", ".jinja", ".gguf", ".txt")
+        if named and not self.local:
+            raise _not_for_visitors(self.ref)
+        path = local_path(self.ref) if self.local else None  # what a visitor wrote is not looked for on the disk
+        if path is None or not (named or path.exists()):
+            raise _unknown(self.ref, list(self.known))
+        return _at_path(path, names, self.template)
 
 
 def _not_for_visitors(ref: str) -> InspectorError:
@@ -362,8 +364,9 @@ def _text(data: bytes, ref: str) -> str:
 
 def _model_files(place: _Place) -> tuple[str, tuple[ArtifactFile, ...]]:
     ref = place.ref
-    path = Path(ref.removeprefix("folder:").removeprefix("gguf:")).expanduser()
-    is_folder = place.local and not ref.startswith("hf:") and "\x00" not in ref and path.is_dir()
+    here = place.local and not ref.startswith("hf:") and "\x00" not in ref
+    path = local_path(ref.removeprefix("folder:").removeprefix("gguf:")) if here else Path()
+    is_folder = here and path.is_dir()
     if is_folder:
         names = tuple(MODEL_FILES) + tuple(sorted(p.name for p in path.glob("model-*-of-*.safetensors")))
         pinned, files = ref, local_files(path, names)

@@ -82,13 +82,14 @@ class Asking {
   cancel() {
     for (const slot of this.slots) {
       if (slot.inFlight) this.server.cancel({ session: this.session, slot: slot.key });
+      slot.failed = slot.failed || slot.inFlight || slot.dirty;  // what it shows is compared with nothing, nor asked about
       slot.shown = slot.asked += 1;  // the answer, should it still come, is of no request
       clearTimeout(slot.timer);
       slot.inFlight = false; slot.dirty = false;
     }
     this.$('[data-act="retry"]').hidden = false;
     this.status(t('cancelled'), 'bad');
-    this.showAge(); this.settled();
+    this.showAge(); this.showComparisons(); this.settled();
   }
   // What the last answer of a pane settles: the buttons, and that the page is at rest.
   settled() {

@@ -17,13 +17,13 @@ const showPartBar = (host, pane, q, bench) => {
 const newPartBar = (parts, q, bench) => {
   const bar = el('div', 'ti-parts');
   bar.setAttribute('role', 'img');
-  bar.append(...parts.map(({ key }) => { const piece = el('span', 'ti-part-piece ' + partClass(key)); piece.part = key; return piece; }));
+  bar.append(...parts.map(({ key }) => { const piece = el('span', 'ti-part-piece ' + partClass(key)); piece.key = key; return piece; }));
   bar.addEventListener('mouseover', ({ target }) => {
-    if (!target.part) return;
-    target.title = partName(target.part) + ': ' + t('count_tokens', { n: number(target.tokens) });
-    bench.point({ kind: 'part', q, key: target.part });
+    if (!target.key) return;
+    target.title = partName(target.key) + ': ' + t('count_tokens', { n: number(target.tokens) });
+    bench.point({ kind: 'part', q, key: target.key });
   });
-  bar.addEventListener('click', ({ target }) => { if (target.part) bench.pickPart(q, target.part); });
+  bar.addEventListener('click', ({ target }) => { if (target.key) bench.pickPart(q, target.key); });
   bar.addEventListener('mouseleave', () => bench.point(null));
   return bar;
 };
