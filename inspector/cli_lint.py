@@ -34,6 +34,7 @@ from inspector.cli import (
     app,
 )
 from inspector.errors import ErrorKind, InspectorError
+from inspector.findings import spell
 
 FORMATS = ("text", "json", "sarif", "github")
 FAIL_ON = ("error", "warning", "note", "never")
@@ -210,19 +211,6 @@ class _Printed:
         return self.request, line
 
 
-def spell(where: dict[str, Any]) -> str:
-    """Spell a place for people.
-
-    >>> spell({"path": "messages[0].content", "token": 3, "start": 10, "end": 12})
-    'messages[0].content, token 3, bytes 10-12'
-    """
-    parts = [str(where["path"])] if where.get("path") else []
-    parts += [f"template line {where['line']}"] if where.get("line") else []
-    parts += [f"token {where['token']}"] if "token" in where else []
-    parts += [f"bytes {where['start']}-{where['end']}"] if "start" in where and "end" in where else []
-    return ", ".join(parts)
-
-
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -261,62 +249,11 @@ def _print_finding(finding: dict[str, Any], out: Any) -> None:
         out.print(text, soft_wrap=True)
 
 
-_LEVELS = {"error": "error", "warning": "warning", "note": "note"}
-
-
 def _print_sarif(printed: list[_Printed]) -> None:
-    """Print SARIF 2.1.0, which code hosts show beside the lines."""
-    from inspector import __version__
-    from inspector.lint import RULES
+    from inspector.lint import RULES, sarif
 
-    ids = [rule.id for rule in RULES]
-    driver = {
-        "name": "inspector",
-        "version": __version__,
-        "rules": [
-            {
-                "id": rule.id,
-                "shortDescription": {"text": rule.title},
-                "fullDescription": {"text": rule.why},
-                "help": {"text": rule.remedy},
-                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
-                "properties": {"topic": rule.topic},
-            }
-            for rule in RULES
-        ],
-    }
-    results = [_sarif_result(one, finding, ids) for one in printed for finding in one.result["findings"]]
-    log = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
-    }
-    print(json.dumps(log, ensure_ascii=False, indent=1))
-
-
-def _sarif_result(printed: _Printed, finding: dict[str, Any], ids: list[str]) -> dict[str, Any]:
-    file, line = printed.place(finding)
-    location: dict[str, Any] = {}
-    if file is not None:
-        location["physicalLocation"] = {"artifactLocation": {"uri": Path(file).as_posix()}}
-        if line is not None:
-            location["physicalLocation"]["region"] = {"startLine": line}
-    place = spell(finding["where"])
-    if place:
-        location["logicalLocations"] = [{"fullyQualifiedName": place}]
-    result = {
-        "ruleId": finding["rule"],
-        "level": _LEVELS[finding["severity"]],
-        "message": {"text": f"{finding['message']}\n{finding['remedy']}"},
-        "properties": finding["where"],
-    }
-    if finding["rule"] in ids:
-        result["ruleIndex"] = ids.index(finding["rule"])
-    if location:
-        result["locations"] = [location]
-    if finding["silenced"] is not None:
-        result["suppressions"] = [{"kind": "external", "justification": finding["silenced"]}]
-    return result
+    placed = [(finding, *one.place(finding)) for one in printed for finding in one.result["findings"]]
+    print(json.dumps(sarif.log(placed, RULES), ensure_ascii=False, indent=1))
 
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}

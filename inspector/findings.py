@@ -44,3 +44,16 @@ class Finding:
             "remedy": self.remedy,
             "silenced": self.silenced,
         }
+
+
+def spell(where: dict[str, Any]) -> str:
+    """Spell a finding's place for people.
+
+    >>> spell({"path": "messages[0].content", "token": 3, "start": 10, "end": 12})
+    'messages[0].content, token 3, bytes 10-12'
+    """
+    parts = [str(where["path"])] if where.get("path") else []
+    parts += [f"template line {where['line']}"] if where.get("line") else []
+    parts += [f"token {where['token']}"] if "token" in where else []
+    parts += [f"bytes {where['start']}-{where['end']}"] if "start" in where and "end" in where else []
+    return ", ".join(parts)

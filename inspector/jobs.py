@@ -38,6 +38,7 @@ JOBS: dict[str, str] = {
     "differences": "inspector.jobs:differences",
     "arguments": "inspector.jobs:arguments",
     "lint": "inspector.jobs:lint",
+    "page_findings": "inspector.jobs:page_findings",
     "train": "inspector.jobs:train",
     "budget": "inspector.jobs:budget",
     "labels": "inspector.jobs:labels",
@@ -327,9 +328,20 @@ def lint(payload: bytes) -> bytes:
 
     `files`: parsed JSON of config, generation_config and sent, each if there is one.
     """
+    return _answer(_linted(payload))
+
+
+def page_findings(payload: bytes) -> bytes:
+    """Check what `lint` takes; give the answer of the page's Findings view."""
+    from inspector.ui.views import findings as page
+
+    return _answer(page.answer(_linted(payload)))
+
+
+def _linted(payload: bytes) -> dict[str, Any]:
     from inspector.lint import lint as check
     from inspector.lint.evidence import Evidence, read_sent
-    from inspector.pipeline import lint_dict, run
+    from inspector.pipeline import lint_dict
     from inspector.sources import read_verified
     from inspector.tokenizers.config import parse_object
 
@@ -341,10 +353,10 @@ def lint(payload: bytes) -> bytes:
         generation_config=files.get("generation_config") or {},
         tokenizer_config=parse_object(read_verified(stated), stated.name) if stated is not None else {},
         sent=read_sent(files.get("sent") or {}),
-        base=None if base is None else run(base),
+        base=None if base is None else _inspection(base),
     )
-    inspection = run(job)
-    return _answer(lint_dict(inspection, check(inspection, evidence=evidence, ignore=ignore)))
+    inspection = _inspection(job)
+    return lint_dict(inspection, check(inspection, evidence=evidence, ignore=ignore))
 
 
 def budget(payload: bytes) -> bytes:

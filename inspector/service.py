@@ -247,6 +247,21 @@ def lint(
     that is no preset. `base`: the tokenizer that this one should be equal to. `ignore`: rule id -> reason.
     Errors: artifact errors, OptionInvalid, InputInvalid for what was sent, those of a limit.
     """
+    job = lint_job(request, options, files=files, base=base, ignore=ignore, progress=progress, local_files=local_files)
+    return _call("lint", job, session)
+
+
+def lint_job(
+    request: bytes | Fields,
+    options: Options,
+    *,
+    files: dict[str, Any] | None = None,
+    base: str | None = None,
+    ignore: dict[str, str] | None = None,
+    progress: Progress | None = None,
+    local_files: bool = True,
+) -> tuple[Job, Job | None, dict[str, Any], dict[str, str]]:
+    """Bring what the job `lint` needs from network and disk: see `lint`."""
     job = prepare(request, options, progress, local_files=local_files)
     other = (
         None if base is None else prepare(request, replace(options, tokenizer=base), progress, local_files=local_files)
@@ -254,7 +269,7 @@ def lint(
     beside = (
         _model_files(options.tokenizer, progress, local_files) if options.tokenizer not in presets.tokenizers() else {}
     )
-    return _call("lint", (job, other, {**beside, **(files or {})}, ignore or {}), session)
+    return job, other, {**beside, **(files or {})}, ignore or {}
 
 
 def _model_files(ref: str, progress: Progress | None, local_files: bool) -> dict[str, Any]:

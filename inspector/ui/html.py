@@ -64,6 +64,7 @@ STYLES = (
     "tools.css",
     "printing.css",
     "template.css",
+    "findings.css",
 )  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

@@ -9,7 +9,7 @@ import gradio as gr
 
 from inspector import presets
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
-from inspector.ui import diff, serve, templates, tools
+from inspector.ui import diff, findings, serve, templates, tools
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
@@ -41,7 +41,7 @@ body, gradio-app { margin: 0; padding: 0; }
 def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
     with gr.Blocks(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
-        functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS]
+        functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS, *findings.FUNCTIONS]
         Bench(value=start_value(), server_functions=functions)
     page.queue(default_concurrency_limit=CONCURRENCY, api_open=False)
     return page

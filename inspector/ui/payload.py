@@ -15,6 +15,7 @@ import numpy as np
 from inspector.errors import ErrorKind, InspectorError
 from inspector.ui.delta import Sent, pane_delta
 from inspector.ui.views import VIEWS
+from inspector.ui.views.findings import live_counts
 
 FIELDS = {"messages": "messages", "tools": "tools", "documents": "documents", "chat_template_kwargs": "arguments"}
 OPTIONS = ("clock", "profile", "arguments", "context_window", "max_new_tokens", "policy", "add_generation_prompt")
@@ -80,6 +81,7 @@ def info(inspection: Any) -> dict[str, Any]:
             for finding in inspection.findings
             if finding.rule in HEAD_RULES
         ],
+        "found": live_counts(inspection),
     }
     for entry in VIEWS:
         if entry.data is not None:

@@ -20,7 +20,8 @@ class Answers {
     if (!fresh) return;
     if (this.toolsFor !== this.toolsKey()) this.drawTools();
     if (this.inFlight || this.dirty) return;
-    if (VIEW_MODELS[this.view].arrived && news.some((slot) => !slot.failed)) VIEW_MODELS[this.view].arrived(this);
+    const view = VIEW_MODELS[this.view];
+    if (view.arrived && (view.ofFailed || news.some((slot) => !slot.failed))) view.arrived(this);
     if (this.state.safeOn) this.askSafe();
     this.askEstimate(); this.pickWanted();
     this.compareSoon();

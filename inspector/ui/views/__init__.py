@@ -9,6 +9,7 @@ from inspector.ui.views import (
     budget,
     control,
     diff,
+    findings,
     logits,
     plots,
     record,
@@ -37,5 +38,6 @@ VIEWS: tuple[View, ...] = (
     tokenizers.VIEW,
     template.VIEW,
     plots.VIEW,
+    findings.VIEW,
     record.VIEW,
 )
