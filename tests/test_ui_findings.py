@@ -61,6 +61,7 @@ def test_a_template_that_refuses_has_findings_too_and_what_cannot_be_had_is_an_e
     found = {finding["rule"]: finding for finding in refused["lint"]["findings"]}
     assert found["role-refused"]["where"] == {"path": "messages[0].role", "line": 1} and "render-failed" not in found
     assert refused["lint"]["error"]["kind"] == "TemplateRaised"
+    assert [row["name"] for row in refused["lint"]["capabilities"]] == list(ROWS), "also those asked a second way"
     assert "no preset is called 'none-such'" in ask(tokenizer="none-such")["error"]
     assert "there is no rule 'nothing'" in ask(ignore={"nothing": "why"})["error"]
     assert "has no reason" in ask(ignore={"pad-is-eos": " "})["error"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +175,7 @@ def _tool_calls(subject: Subject, name: str) -> Capability:
     )
     if row.answer is Answer.NO and row.why.startswith("refused"):
         chat = [USER, _calls(_call('{"port": "Brest"}')), _result()]
-        return _shows(subject, f"{name} as text", chat, "messages[1].tool_calls[0].function")
+        return replace(_shows(subject, f"{name} as text", chat, "messages[1].tool_calls[0].function"), name=name)
     return row
 
 
@@ -183,7 +183,7 @@ def _tool_results(subject: Subject, name: str) -> Capability:
     row = _shows(subject, name, [USER, _calls(_call({"port": "Brest"})), _result()], "messages[2].content")
     if row.answer is Answer.NO and row.why.startswith("refused"):
         chat = [USER, _calls(_call('{"port": "Brest"}')), _result()]
-        return _shows(subject, f"{name}, arguments as text", chat, "messages[2].content")
+        return replace(_shows(subject, f"{name}, arguments as text", chat, "messages[2].content"), name=name)
     return row
 
 
