@@ -13,7 +13,7 @@ const findingsOf = (bench) => {
   let silenced = {};
   try { silenced = JSON.parse(stored('sessionStorage', 'silenced')) || {}; } catch (error) { /* another version's: none */ }
   silenced = Object.fromEntries(Object.entries(silenced).filter(([, reason]) => typeof reason === 'string'));
-  return (bench.finding = { silenced, off: new Set(), topic: '', text: '', onlyDiffering: false, onlyRows: false, open: '', reason: '', refused: false, version: 0, node: el('div', 'ti-findings'), drawn: '', from: '', listens: false });
+  return (bench.finding = { silenced, off: new Set(), topic: '', text: '', onlyDiffering: false, onlyRows: false, open: '', reason: '', refused: false, version: 0, node: el('div', 'ti-findings'), drawn: '', from: '' });
 };
 const foundOf = (slot) => slot.finding || (slot.finding = { asked: 0, key: null, of: null, answer: null, busy: false, started: 0, cancelled: false, waits: false });
 
@@ -128,7 +128,6 @@ const placeButton = (bench, q, key, [kind, words, act]) => {
 const redrawFindings = (bench) => { findingsOf(bench).version++; if (bench.view === 'findings') bench.draw(true); };
 const drawFindings = (state, host, bench) => {
   const finding = findingsOf(bench), { node } = finding;
-  if (!finding.listens) { finding.listens = true; host.addEventListener('focus', () => { if (bench.view === 'findings') backToPlace(finding); }); }
   if (host.firstChild !== node || host.childNodes.length !== 1) host.replaceChildren(node);
   const drawn = [finding.version, language, ...bench.slots.map((slot, q) => slot.key + ' ' + paneTitle(bench, q))].join('\u0000');
   if (drawn === finding.drawn) return;
@@ -142,6 +141,7 @@ const backToPlace = (finding) => {
   const { from, node } = finding, begun = from && Array.from(node.querySelectorAll('[data-focus]')).find((one) => one.dataset.focus === from);
   finding.from = '';
   if (begun) begun.focus();
+  return Boolean(begun);
 };
 const paneTitle = (bench, q) => { const { tokenizer, template } = bench.state.own.panes[q]; return tokenizer ? tokenizer.id + (template ? ' + ' + templateLabel(template) : '') : ''; };
 const reportsOf = (bench) => bench.slots.map((slot) => { const { answer } = foundOf(slot); return answer && answer.lint ? answer.lint : null; });
@@ -338,6 +338,7 @@ const findingCount = (bench, pane) => {
 
 VIEW_MODELS.findings = {
   panel: drawFindings, ofFailed: true, arrived: askFindingsSoon,
+  returned: (bench) => backToPlace(findingsOf(bench)),
   opened: (bench) => {
     askFindings(bench);
     if (bench.back) findingsOf(bench).from = '';  // the tab was opened by hand, not by going back
