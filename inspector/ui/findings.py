@@ -12,7 +12,7 @@ from inspector import service
 from inspector.errors import InspectorError
 from inspector.sandbox import CallCancelled
 from inspector.ui.calls import call, malformed, own_machine, text_of
-from inspector.ui.serve import _checked, _options
+from inspector.ui.serve import _options, checked
 
 _runs: dict[str, threading.Event] = {}  # of each pane, what gives its newest call up
 
@@ -28,7 +28,7 @@ def findings(request: Any) -> str:
     given_up = threading.Event()
     pane = None
     try:
-        asked = _checked(request)
+        asked = checked(request)
         ignore = _reasons(request.get("ignore"))
         pane = asked.child()
         _give_up(pane)
