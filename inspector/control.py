@@ -7,6 +7,7 @@ the defences prescribe. Nothing here decides what the product sends: the default
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -231,7 +232,7 @@ def _judge(name: str, ids: list[int], encoding: Encoding) -> Defence:
     tokenizer = encoding.tokenizer
     control = {token.id for token in tokenizer.added_tokens if not token.blank}
     wanted = [token.id for token in control_tokens(encoding) if token.verdict == "control"]
-    found = [token_id for token_id in ids if token_id in control]
+    found = _without_lost_text([token_id for token_id in ids if token_id in control], encoding)
     kept = _common_subsequence(wanted, found)
     forged, lost = len(found) - kept, len(wanted) - kept
     text_kept = tokenizer.decode(ids) == tokenizer.decode(encoding.input_ids.tolist())
@@ -243,6 +244,14 @@ def _judge(name: str, ids: list[int], encoding: Encoding) -> Defence:
     if not text_kept:
         misses.append("the text is changed")
     return Defence(name, tuple(ids), forged, lost, text_kept, tuple(misses))
+
+
+def _without_lost_text(found: list[int], encoding: Encoding) -> list[int]:
+    """Leave out the unknown tokens that stand for text which the vocabulary lacks: they control nothing."""
+    unknown = encoding.tokenizer.special_token_ids.get("unk_token")
+    lost = int(np.count_nonzero(encoding.flags & TokenFlag.UNKNOWN))
+    rank = itertools.count()
+    return [token_id for token_id in found if token_id != unknown or next(rank) >= lost]
 
 
 def _common_subsequence(a: list[int], b: list[int]) -> int:

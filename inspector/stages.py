@@ -196,7 +196,7 @@ def _sections(text: str, raw: RawEncoding, tokenizer: Tokenizer, model: _Model) 
     data = text.encode()
     added = {token.id for token in tokenizer.added_tokens}
     unknown = tokenizer.special_token_ids.get("unk_token")  # the model's too: only its own spelling is a match
-    spelled = tokenizer.special_tokens.get("unk_token", "").encode()
+    spelled = b"" if unknown is None else tokenizer.piece(unknown).encode()
     ids, starts, ends = (column.tolist() for column in (raw.input_ids, raw.start, raw.end))
     matched = [
         i

@@ -134,6 +134,26 @@ def test_a_split_character_is_one_group_with_its_ids_and_no_replacement_characte
     groups.nth(1).locator(".ti-part").nth(2).click()
     assert "a6" in bench.card() and "U+1F98A" in bench.card() and "part 3 of 4" in bench.card()
     assert "\ufffd" not in bench.page.inner_text("#bench")
+    bench.page.get_by_text("U+1F98A FOX FACE").first.wait_for()
+    assert "8a" not in bench.card() and "166" in bench.card(), "the neighbours' ids stand in the card"
+
+
+def test_tokens_can_be_coloured_by_id_and_by_message(open_page: Any) -> None:
+    bench = open_page()
+    for pane in "01":
+        bench.choose(f"tokenizer{pane}", "bytes")
+    bench.type_in("messages", json.dumps([{"role": "user", "content": "zqz"}, {"role": "assistant", "content": "z"}]))
+
+    def tones(byte: str) -> list[str]:
+        cells = bench.page.locator(".ti-col0 .ti-tok").filter(has_text=re.compile(f"^{byte}$"))
+        names = [cells.nth(k).get_attribute("class") for k in range(cells.count())]
+        return [next(name for name in each.split() if name[0] in "hko" and name != "ti-tok") for each in names]
+
+    bench.page.get_by_label("colour by").select_option("id")
+    assert len(set(tones("z"))) == 1 and tones("z")[0][0] == "h" and tones("q") != tones("z")[:1]
+    bench.page.get_by_label("colour by").select_option("turn")
+    assert tones("z")[0] == tones("q")[0] == tones("z")[1] != tones("z")[2]
+    assert "what each message wrote" in bench.page.inner_text(".ti-legend")
 
 
 def test_invisible_characters_are_visible(open_page: Any) -> None:

@@ -331,7 +331,7 @@ def test_parts_sum_to_the_total_and_light_their_tokens(open_page: Any) -> None:
 
 def test_the_assistant_mask_can_be_seen(open_page: Any) -> None:
     bench = forged_page(open_page)
-    bench.page.get_by_label("colour the assistant mask").check()
+    bench.page.get_by_label("colour by").select_option("trained")
     assert "No." in lit_text(bench, 0, "ti-learned") and "kind" not in lit_text(bench, 0, "ti-learned")
     assert "derived from provenance" in bench.page.inner_text(".ti-legend")
     bench.open("rendered")

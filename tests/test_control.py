@@ -336,3 +336,14 @@ def test_counts_by_origin_add_up_and_name_every_tool_and_message() -> None:
     assert counts["by_origin"]["tool"] > 10 and counts["by_origin"]["generation_prompt"] == 3
     assert any(path.startswith("tools[0].function") for path in counts["by_path"])
     assert (result.encoding.flags & CONTROL).any()
+
+
+def test_text_that_the_vocabulary_lacks_is_no_forged_control_token_even_where_only_the_model_names_it(tmp_path) -> None:
+    folder = tmp_path / "only-tokenizer-json"
+    folder.mkdir()
+    (file,) = (file for file in resolve_tokenizer("minilm").files if file.name == "tokenizer.json")
+    (folder / "tokenizer.json").write_bytes(Path(file.path).read_bytes())
+    for tokenizer in ("minilm", f"folder:{folder}"):
+        inspection = inspect([{"role": "user", "content": "tide 🧮"}], tokenizer=tokenizer, template="raw")
+        assert control_tokens(inspection.encoding) == ()
+        assert [defence.forged for defence in defences(inspection)] == [0] * len(defences(inspection))

@@ -98,6 +98,9 @@ class FastTokenizer:
         self.added_tokens = _added_tokens(backend)
         ids = {name: backend.token_to_id(content) for name, content in self.special_tokens.items()}
         self.special_token_ids = {name: token_id for name, token_id in ids.items() if token_id is not None}
+        unknown = _unknown_id(backend)
+        if unknown is not None:
+            self.special_token_ids.setdefault("unk_token", unknown)
         self._pieces = _pieces(backend)
         unknown = self.special_token_ids.get("unk_token")
         control = [token.id for token in self.added_tokens if token.special and token.id != unknown]
@@ -404,6 +407,12 @@ def _added_tokens(backend: LibraryTokenizer) -> tuple[AddedToken, ...]:
         AddedToken(i, t.content, t.special, t.lstrip, t.rstrip, t.normalized, t.single_word)
         for i, t in sorted(backend.get_added_tokens_decoder().items())
     )
+
+
+def _unknown_id(backend: LibraryTokenizer) -> int | None:
+    """Give the id that the model writes where it lacks a text, whether or not a configuration names it."""
+    piece = getattr(backend.model, "unk_token", None)
+    return backend.token_to_id(piece) if isinstance(piece, str) else getattr(backend.model, "unk_id", None)
 
 
 def _pieces(backend: LibraryTokenizer) -> list[str | None]:

@@ -21,10 +21,11 @@ from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, pre
 from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
 from inspector.ui import editing
-from inspector.ui.calls import access, call, malformed, own_machine, session_of, text_of
+from inspector.ui.calls import access, answered, call, malformed, own_machine, session_of, text_of
 
 MOST_PANES = 6
 TOP_K = 20
+MOST_NAMED = 64  # code points that are named in one answer
 _FIELDS = ("messages", "tools", "documents", "arguments")
 _CHOICES = ("tokenizer", "template", "profile", "policy", "clock")
 _SLOT = re.compile(r"[0-9a-z]{1,8}")
@@ -338,7 +339,21 @@ def whole_number(option: str, text: Any) -> int | None:
     return int(re.sub("[_, ]", "", written))
 
 
+def names(request: Any) -> str:
+    """Name the code points of a short text: `{"names": ["U+0041 LATIN CAPITAL LETTER A"]}`, one a character."""
+    from inspector.stages import code_points
+
+    def work(request: dict[str, Any], _session: str) -> dict[str, Any]:
+        text = request.get("text")
+        if not isinstance(text, str) or len(text) > MOST_NAMED:
+            raise malformed()
+        return {"names": code_points(text)}
+
+    return answered(work, request)
+
+
 FUNCTIONS = (
+    names,
     view,
     comparison,
     safe,

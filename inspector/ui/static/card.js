@@ -1,5 +1,7 @@
 // Part of Bench: the facts of the selected token, one column a pane.
 
+const MOST_NAMED = 4;  // a few code points are shown with their names, more with their numbers
+
 class Card {
   drawCard() {
     const card = this.$('.ti-card'), link = this.link || this.hoverLink;
@@ -21,15 +23,32 @@ class Card {
     put(t('bytes'), bytes.length ? hex(bytes.subarray(0, 48)) + (bytes.length > 48 ? ' \u2026 (' + bytes.length + ')' : '') : t('no_bytes'));
     if (own !== null && own !== hex(bytes)) put(t('id_bytes'), own || t('no_bytes'));
     put(t('code_points'), this.points(pane, i));
+    if (count === 1) put(t('neighbours'), this.neighbours(pane, i));
     put(t('span'), pane.start[i] + '\u2013' + pane.end[i]);
     const names = Object.keys(FLAG).filter((flag) => pane.has(i, flag));
     put(t('flags'), names.length ? names.map((flag) => t('flag_' + flag)).join(', ') : t('no_flags'), names.some((flag) => ['from_content', 'crosses_segment'].includes(flag)) ? 'ti-hot' : '');
     put(t('origin'), originText(pane.origin(i)));
     return node;
   }
+  neighbours(pane, i) {
+    const one = (k) => (k >= 0 && k < pane.n ? show(pane.piece(k)) + ' ' + pane.ids[k] : '\u2013');
+    return one(i - 1) + ' | ' + one(i + 1);
+  }
+  // The names of code points come from the server, once each; until then their numbers stand alone.
+  async askNames(chars) {
+    const unknown = chars.filter((c) => !this.names.has(c));
+    if (!unknown.length) return;
+    for (const c of unknown) this.names.set(c, null);
+    const answer = await this.server.names({ session: this.session, text: unknown.join('') });
+    if (typeof answer !== 'string') { for (const c of unknown) this.names.delete(c); return; }
+    (JSON.parse(answer).names || []).forEach((name, k) => this.names.set(unknown[k], name));
+    this.drawCard();
+  }
   points(pane, i) {
     const from = pane.groupStart(i), to = pane.groupEnd(i), text = pane.text(pane.start[from], pane.end[to - 1]);
-    const all = Array.from(text), head = all.slice(0, 12).map((c) => 'U+' + codePoint(c)).join(' ') + (all.length > 12 ? ' \u2026' : '');
+    const all = Array.from(text), few = all.slice(0, 12);
+    if (few.length <= MOST_NAMED) this.askNames(few);
+    const head = few.map((c) => (few.length <= MOST_NAMED && this.names.get(c)) || 'U+' + codePoint(c)).join(few.length <= MOST_NAMED ? ', ' : ' ') + (all.length > 12 ? ' \u2026' : '');
     return to - from > 1 ? t('part_of', { points: head, part: i - from + 1, of: to - from }) : head || t('no_bytes');
   }
 }

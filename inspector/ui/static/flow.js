@@ -96,7 +96,18 @@ const cellClass = (pane, i, colour) => {
     if (pane.has(i, flag)) names.push('f-' + flag);
   return names.join(' ');
 };
-const toneOf = (pane, i, colour) => (colour === 'origin' ? originClass(pane.origin(i)) : colour === 'trained' ? trainedClass(pane.has(i, 'assistant')) : 'k' + (i & 1));
+const TONES = {
+  origin: (pane, i) => originClass(pane.origin(i)),
+  trained: (pane, i) => trainedClass(pane.has(i, 'assistant')),
+  id: (pane, i) => 'h' + hueOf(pane.ids[i]),
+  turn: (pane, i) => turnClass(pane.origin(i)),
+};
+const toneOf = (pane, i, colour) => (TONES[colour] ? TONES[colour](pane, i) : 'k' + (i & 1));
+// The same id has the same hue everywhere: the top bits of a multiplicative hash, so that neighbouring ids differ.
+const NUM_HUES = 12;
+const hueOf = (id) => Math.floor(((Math.imul(id, 2654435761) >>> 0) / 4294967296) * NUM_HUES);
+// What a message wrote, in the colour of its place among the messages; all else stays plain.
+const turnClass = (origin) => { const found = origin && /^messages\[(\d+)\]/.exec(origin.path); return found ? 'h' + (found[1] * 5) % NUM_HUES : 'o-template'; };
 const trainedClass = (learned) => (learned ? 'ti-learned' : 'ti-unlearned');
 const originClass = (origin) => 'o-' + (origin ? origin.kind : 'special');
 

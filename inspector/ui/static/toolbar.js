@@ -8,7 +8,7 @@ class Toolbar {
     const button = (key, act) => { const node = el('button', 'ti-btn', t(key)); node.type = 'button'; node.addEventListener('click', act); host.append(node); return node; };
     if (view.flow && this.state.safeOn) host.append(el('b', 'ti-hot ti-safenote', t('safe_shown')));
     if (view.switches) view.switches(this, host);
-    for (const name of view.colours || []) host.append(this.check('colour_' + name, this.state.colour === name, (on) => { this.state.colour = on ? name : 'alternate'; this.drawTools(); this.draw(true); }));
+    if (view.colours) host.append(this.choice('colour', view.colours.map((name) => [name, t('colour_' + name)]), this.state.colour, (name) => { this.state.colour = name; this.drawTools(); this.draw(true); this.$('.ti-choice select').focus(); }));
     if (view.flow) {
       host.append(this.check('safe_toggle', this.state.safeOn, (on) => this.showSafe(on)));
       host.append(this.check('split_toggle', this.split, (on) => { this.split = on; this.draw(true); if (this.link) this.reveal(); }));
@@ -25,6 +25,14 @@ class Toolbar {
   toolsKey() { return [KINDS, this.state.panes.length, ...this.state.panes.map((pane) => pane.assistant_from)].join(); }
   // One button a pane.
   eachPane(button, key, act) { this.state.panes.forEach((_, q) => button(key, () => act(q)).prepend(letter(q) + ' ')); }
+  choice(key, entries, value, act) {
+    const label = el('label', 'ti-checkbox ti-choice'), select = el('select');
+    for (const [name, text] of entries) { const option = el('option', '', text); option.value = name; select.append(option); }
+    select.value = entries.some(([name]) => name === value) ? value : entries[0][0];
+    select.addEventListener('change', () => act(select.value));
+    label.append(t(key) + ' ', select);
+    return label;
+  }
   check(key, on, act) {
     const label = el('label', 'ti-checkbox'), box = el('input'); box.type = 'checkbox'; box.checked = on;
     box.addEventListener('change', () => act(box.checked));

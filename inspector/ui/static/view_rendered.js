@@ -46,7 +46,7 @@ const paintText = (pane, q, from, to, host, trained) => {
 };
 
 VIEW_MODELS.rendered = {
-  flow: true, gutter: 54, model: renderedModel, steps: true, colours: ['trained'],
+  flow: true, gutter: 54, model: renderedModel, steps: true, colours: ['origin', 'trained'],
   legend: ({ state }, item) => { if (state.colour !== 'trained') originLegend(item); },
   copies: { key: 'copy_text', text: ({ state }, q) => state.panes[q].text(0, state.panes[q].bytes.length) },
 };
