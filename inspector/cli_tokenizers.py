@@ -90,7 +90,7 @@ def differences_command(
         print(f"AutoTokenizer: {loading['differing']} of {loading['num_texts']} texts get other ids")
     if result["reconstructed"]:
         print("rebuilt from a GGUF: not the original tokenizer.json")
-    for part in ("sizes", "ends", "bos"):
+    for part in ("file", "sizes", "ends", "bos"):
         for remark in result[part]["remarks"]:
             print(f"{part}: {remark}")
     if result["pattern"]["remark"]:

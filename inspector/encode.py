@@ -345,26 +345,31 @@ def _segment_rows(rendered: Rendered, raw: RawEncoding) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=8)
-def _id_flag_table(tokenizer: Tokenizer) -> np.ndarray:
-    """Flags of every id, uint32[size]."""
-    table = np.zeros(max(tokenizer.size, 1), dtype=np.uint32)
+def _id_flag_table(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """Give the ids that have a flag, sorted, int64[n], and their flags, uint32[n]. An id may lie far beyond `size`."""
+    table: dict[int, int] = {}
     for added in tokenizer.added_tokens:
-        if added.id < len(table) and not added.blank:
-            table[added.id] |= np.uint32(TokenFlag.SPECIAL if added.special else TokenFlag.ADDED)
+        if not added.blank:
+            table[added.id] = int(TokenFlag.SPECIAL if added.special else TokenFlag.ADDED)
     named = {"bos_token": TokenFlag.BOS, "eos_token": TokenFlag.EOS, "pad_token": TokenFlag.PAD,
              "mask_token": TokenFlag.MASK, "cls_token": TokenFlag.CLS, "sep_token": TokenFlag.SEP,
              "unk_token": TokenFlag.UNKNOWN}  # fmt: skip
     for name, flag in named.items():
         token_id = tokenizer.special_token_ids.get(name)
-        if token_id is not None and token_id < len(table):
-            table[token_id] |= np.uint32(flag)
-    fallback = [token_id for token_id in range(len(table)) if tokenizer.is_byte_fallback(token_id)]
-    table[fallback] |= np.uint32(TokenFlag.BYTE_FALLBACK)
-    return table
+        if token_id is not None:
+            table[token_id] = table.get(token_id, 0) | int(flag)
+    for token_id in filter(tokenizer.is_byte_fallback, getattr(tokenizer, "ids", range(tokenizer.size))):
+        table[token_id] = table.get(token_id, 0) | int(TokenFlag.BYTE_FALLBACK)
+    ids = np.array(sorted(table), np.int64)
+    return ids, np.array([table[i] for i in ids.tolist()], np.uint32)
 
 
 def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
-    return _id_flag_table(tokenizer)[input_ids]
+    ids, flags = _id_flag_table(tokenizer)
+    if not len(ids):
+        return np.zeros(len(input_ids), np.uint32)
+    rows = np.minimum(np.searchsorted(ids, input_ids), len(ids) - 1)
+    return np.where(ids[rows] == input_ids, flags[rows], np.uint32(0))
 
 
 def _spelled_unknown(utf8: bytes, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
+from inspector.tokenizers.file_facts import remarks as file_remarks
 
 if TYPE_CHECKING:
     import pandas
@@ -473,6 +474,7 @@ def differences(
         "sizes": asdict(vocabulary_sizes(tokenizer, config)),
         "ends": asdict(end_tokens(tokenizer, generation_config, end)),
         "bos": asdict(bos_rules(tokenizer, encoding)),
+        "file": {"remarks": [text for _fact, text in file_remarks(tokenizer)]},
         "pattern": {"known": known_pattern(tokenizer), "remark": pattern},
     }
 

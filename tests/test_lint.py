@@ -109,6 +109,55 @@ LLAMA3_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "
 TEKKEN_PATTERN = next(pattern for pattern, name in PATTERNS.items() if name == "tekken")
 
 
+def rewritten(change: Callable[[dict[str, Any]], str | None]) -> str:
+    """A small tokenizer whose tokenizer.json was changed: in place, or into the text that is given back."""
+    source, target = Path(PLAIN().removeprefix("folder:")), Path(tempfile.mkdtemp())
+    table = json.loads((source / "tokenizer.json").read_text("utf-8"))
+    text = change(table)
+    (target / "tokenizer.json").write_text(text or json.dumps(table), "utf-8")
+    return str(target)
+
+
+def truncating(longest: int) -> str:
+    cut = {"direction": "Right", "max_length": longest, "strategy": "LongestFirst", "stride": 0}
+    return rewritten(lambda table: table.update(truncation=cut))
+
+
+def padding(strategy: Any) -> str:
+    pad = {
+        "strategy": strategy,
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "!",
+    }
+    return rewritten(lambda table: table.update(padding=pad))
+
+
+def renumbered(piece: str, token_id: int | None = None) -> str:
+    """The id of a piece of the model's vocabulary is another piece's."""
+    return rewritten(lambda table: table["model"]["vocab"].update({piece: token_id or table["model"]["vocab"]["b"]}))
+
+
+def added_at(token_id: int) -> str:
+    entry = {
+        "id": token_id,
+        "content": "<tide>",
+        "special": True,
+        "lstrip": False,
+        "rstrip": False,
+        "normalized": False,
+        "single_word": False,
+    }
+    return rewritten(lambda table: table["added_tokens"].append(entry))
+
+
+def next_id() -> int:
+    table = json.loads(Path(PLAIN().removeprefix("folder:"), "tokenizer.json").read_text("utf-8"))
+    return 1 + max(*table["model"]["vocab"].values(), *(token["id"] for token in table["added_tokens"]))
+
+
 def code(prompt: str) -> list[dict[str, Any]]:
     return [{"role": "user", "content": prompt}, {"role": "assistant", "content": "memory.feedback()"}]
 
@@ -894,6 +943,15 @@ MORE: tuple[tuple[str, Callable[[], Case], Callable[[], Case]], ...] = (
         "config-ids-differ",
         lambda: case(ASK, evidence={"config": {"eos_token_id": 0}}),
         lambda: case(ASK, evidence={"config": {"eos_token_id": [0, 2]}}),
+    ),
+    ("file-truncates", lambda: case(ASK, tokenizer=truncating(3)), lambda: case(ASK)),
+    ("file-pads", lambda: case(ASK, tokenizer=padding({"Fixed": 64})), lambda: case(ASK, tokenizer=padding("BatchLongest"))),
+    ("id-shared", lambda: case(ASK, tokenizer=renumbered("a")), lambda: case(ASK, tokenizer=renumbered("a", 9_999))),
+    ("added-id-moved", lambda: case(ASK, tokenizer=added_at(4_294_967_295)), lambda: case(ASK, tokenizer=added_at(next_id()))),
+    (
+        "key-twice",
+        lambda: case(ASK, tokenizer=rewritten(lambda table: json.dumps(table)[:-1] + ', "normalizer": null}')),
+        lambda: case(ASK, tokenizer=rewritten(lambda table: json.dumps(table))),
     ),
     (
         "content-wants-parts",

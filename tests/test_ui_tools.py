@@ -167,7 +167,7 @@ def test_the_catalogue_names_what_is_cached_and_chooses_of_it() -> None:
 
 def test_what_bites_gets_a_verdict_and_what_is_not_known_says_so() -> None:
     rows = {row["part"]: row for row in ask("differences", tokenizer="r50k")["rows"]}
-    assert list(rows) == ["loading", "rebuilt", "sizes", "ends", "bos", "pattern"]
+    assert list(rows) == ["loading", "rebuilt", "file", "sizes", "ends", "bos", "pattern"]
     assert rows["loading"]["verdict"] == rows["sizes"]["verdict"] == "unknown" and rows["rebuilt"]["verdict"] == "ok"
     rebuilt = {row["part"]: row for row in ask("differences", tokenizer="smollm2")["rows"]}["rebuilt"]
     assert rebuilt["verdict"] == "bites"

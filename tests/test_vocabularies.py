@@ -153,12 +153,13 @@ def test_auto_tokenizer_may_be_another_tokenizer_than_the_file(tmp_path):
 
 def test_auto_tokenizer_that_cannot_load_is_an_error_that_says_so(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": []}}')
+    tokenizer = load_tokenizer(resolve_tokenizer(str(tmp_path)))
     (tmp_path / "tokenizer_config.json").write_text(
         '{"tokenizer_class": "NoSuchTokenizer", "auto_map": {"AutoTokenizer": ["x.y", null]}}'
     )
     artifact = resolve_tokenizer(str(tmp_path))
     with pytest.raises(InspectorError) as caught:
-        loading_difference(artifact, load_tokenizer(artifact), ["a"])
+        loading_difference(artifact, tokenizer, ["a"])
     assert caught.value.kind is ErrorKind.TokenizerInvalid
 
 

@@ -20,6 +20,7 @@ from inspector.lint.evidence import Evidence
 from inspector.lint.probes import Outcome, Probes
 from inspector.provenance import SegmentKind
 from inspector.templatefacts import TemplateFacts, template_facts
+from inspector.tokenizers.file_facts import Fact, remarks
 
 if TYPE_CHECKING:
     from inspector.lint.capabilities import Card
@@ -229,6 +230,14 @@ class Subject:
 
         encoding = self.answered_encoding()
         return None if encoding is None else terminator(encoding)
+
+    @functools.cached_property
+    def file_remarks(self) -> list[tuple[Fact, str]]:
+        """What the tokenizer's file holds that bites. A preset's file is pinned: it is not read once more."""
+        from inspector import presets
+
+        reading = self.options.tokenizer not in presets.tokenizers()
+        return [] if self.tokenizer is None else remarks(self.tokenizer, reading=reading)
 
     @functools.cached_property
     def uncut(self) -> Encoding | None:

@@ -27,7 +27,7 @@ from inspector.sources.names import MODEL_FILES, TEMPLATE_FILES, TOKENIZER_FILES
 from inspector.template import OWN_TEMPLATE, Template
 from inspector.tokenizers import family_of
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
-from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of, parse_object, templates_of
+from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of, check_class, parse_object, templates_of
 
 _MAX_TEMPLATE_BYTES = 4 << 20
 _MAX_CONFIG_BYTES = 16 << 20
@@ -245,6 +245,9 @@ def _at_path(path: Path, names: tuple[str, ...], template: bool) -> tuple[Artifa
 def _family(ref: str, files: tuple[ArtifactFile, ...]) -> str:
     family = family_of(file.name for file in files)
     if family is None:
+        for file in files:
+            if file.name == "tokenizer_config.json":  # a repository whose tokenizer is code says so there
+                check_class(parse_object(cache.read_verified(file), file.name))
         raise InspectorError(
             ErrorKind.TokenizerInvalid,
             f"{ref[:200]!r} holds no tokenizer.json",

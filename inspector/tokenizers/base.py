@@ -123,5 +123,6 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> bytes:
-        """Bytes of the ids joined, as the family's decoder joins them (no clean-up)."""
+        """Bytes that the ids stand for, one after the other. A decoder may show more: WordPiece's puts blanks between
+        words that the ids do not hold, which decode.py steps through."""
         ...

@@ -54,13 +54,21 @@ def utf8(text: str) -> bytes:
 
 
 class ByteTable:
-    """Bytes of every id of a vocabulary."""
+    """Bytes of every id of a vocabulary: a list, or a dictionary where the ids lie far apart."""
 
     __slots__ = ("lengths", "pieces")
 
-    def __init__(self, pieces: list[bytes]) -> None:
+    def __init__(self, pieces: list[bytes] | dict[int, bytes]) -> None:
         self.pieces = pieces
-        self.lengths = np.fromiter(map(len, pieces), np.int32, len(pieces))
+        self.lengths: np.ndarray | _SparseLengths = (
+            _SparseLengths(pieces) if isinstance(pieces, dict) else np.fromiter(map(len, pieces), np.int32, len(pieces))
+        )
+
+    def get(self, token_id: int) -> bytes:
+        """Give the bytes of an id; nothing for one that the vocabulary does not have."""
+        if isinstance(self.pieces, dict):
+            return self.pieces.get(token_id, b"")
+        return self.pieces[token_id] if 0 <= token_id < len(self.pieces) else b""
 
     def join(self, ids: Sequence[int]) -> bytes:
         """Give the bytes of the ids, one after the other."""
@@ -71,6 +79,19 @@ class ByteTable:
     def ends(self, ids: np.ndarray) -> np.ndarray:
         """Give each token's end if the tokens' bytes lie one after the other. Shapes: int64[n] -> int64[n]."""
         return np.cumsum(self.lengths[ids], dtype=np.int64)
+
+
+class _SparseLengths:
+    """Lengths by id, taken like an array's, without room for the ids that are not there. Shapes: int64[n] -> int32[n]."""
+
+    __slots__ = ("ids", "values")
+
+    def __init__(self, pieces: dict[int, bytes]) -> None:
+        self.ids = np.array(sorted(pieces), np.int64)
+        self.values = np.array([len(pieces[i]) for i in self.ids.tolist()], np.int32)
+
+    def __getitem__(self, ids: np.ndarray) -> np.ndarray:
+        return self.values[np.searchsorted(self.ids, ids)]
 
 
 def spans_from_ends(ends: np.ndarray, shift: int = 0, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ Every other key (code references, processors, class names, paths) is ignored: a 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,9 +37,11 @@ class TokenizerConfig:
 def read_config(data: bytes | None) -> TokenizerConfig:
     """Read a tokenizer_config.json; None gives an empty configuration.
 
-    Errors: TokenizerInvalid if it is not a JSON object or an allowed key has a wrong type.
+    Errors: TokenizerInvalid if it is not a JSON object or an allowed key has a wrong type; those of check_class.
     """
-    return config_of(parse_object(data, "tokenizer_config.json") if data is not None else {})
+    table = parse_object(data, "tokenizer_config.json") if data is not None else {}
+    check_class(table)
+    return config_of(table)
 
 
 def config_of(table: dict[str, Any]) -> TokenizerConfig:
@@ -56,6 +59,66 @@ def config_of(table: dict[str, Any]) -> TokenizerConfig:
     )
 
 
+def check_class(table: dict[str, Any]) -> None:
+    """Refuse a configuration that names no tokenizer class, or one that only the repository's own code has.
+
+    The class itself is never used: tokenizer.json says everything. Beside `auto_map`, transformers runs foreign code
+    unless it has the class itself.
+
+    Errors: InputInvalid, UnsupportedTokenizerClass, RemoteCodeRefused.
+    """
+    name, mapped = table.get("tokenizer_class"), table.get("auto_map")
+    where = {"file": "tokenizer_config.json", "key": "tokenizer_class"}
+    if name is not None and not isinstance(name, str):
+        raise InspectorError(
+            ErrorKind.InputInvalid,
+            f"tokenizer_class is {_kind_of(name)}, not the name of a class",
+            stage="source",
+            where=where,
+            remedy='write it like "tokenizer_class": "PreTrainedTokenizerFast", or leave it out',
+        )
+    if name and not _TOKENIZER_CLASS.fullmatch(name):
+        raise InspectorError(
+            ErrorKind.UnsupportedTokenizerClass,
+            f"tokenizer_class is {name[:80]!r}, which is no tokenizer class",
+            stage="source",
+            where=where,
+            remedy="write PreTrainedTokenizerFast, or leave it out: tokenizer.json says the rest",
+        )
+    code = mapped.get("AutoTokenizer") if isinstance(mapped, dict) else mapped
+    known = name and name.removesuffix("Fast").removesuffix("Tokenizer") in LIBRARY_CLASSES
+    if code and not known:
+        named = [item for item in (code if isinstance(code, list) else [code]) if item]
+        raise InspectorError(
+            ErrorKind.RemoteCodeRefused,
+            f"auto_map names {str(named[0] if named else code)[:80]!r}: this tokenizer is Python code of the repository, "
+            "which is not run",
+            stage="source",
+            where={"file": "tokenizer_config.json", "key": "auto_map"},
+            remedy="give its tokenizer.json alone, if it has one: what the code does besides is then not shown",
+        )
+
+
+_TOKENIZER_CLASS = re.compile(
+    r"\w{0,80}(?:Tokenizer|TokenizerFast|TokenizersBackend|CommonBackend|SentencePieceBackend)"
+)
+# Stems of the classes that transformers has itself: beside these, `auto_map` is not followed.
+LIBRARY_CLASSES = frozenset(
+    """PreTrained Albert Bart Barthez Bert BigBird Blenderbot BlenderbotSmall CLIP Camembert CodeGen CodeLlama Cohere
+    Cohere2 Deberta DebertaV2 Electra Esm Funnel GPT2 GPTNeoX GPTNeoXJapanese GPTSw3 Gemma Herbert LED LayoutLMv2
+    LayoutLMv3 Llama Longformer Luke M2M100 MBart MBart50 MPNet Marian MobileBert Nllb Nougat OpenAIGPT Pegasus Qwen2
+    Qwen3_5 RemBert RoFormer Roberta SeamlessM4T Siglip Splinter T5 TokenizersBackend MistralCommonBackend Udop Whisper
+    XGLM XLMRoberta XLNet""".split()
+)
+
+
+def _kind_of(value: Any) -> str:
+    return next((said for kind, said in _KINDS if isinstance(value, kind)), "something else")
+
+
+_KINDS = ((bool, "true or false"), (int | float, "a number"), (list, "an array"), (dict, "an object"), (str, "a text"))
+
+
 def parse_object(data: bytes, name: str) -> dict[str, Any]:
     """Parse a JSON object.
 
@@ -69,9 +132,29 @@ def parse_object(data: bytes, name: str) -> dict[str, Any]:
             where |= {"line": error.lineno, "column": error.colno}
         raise invalid(f"{name} is not JSON: {error}", where) from error
     if not isinstance(value, dict):
-        raise invalid(f"{name} is a JSON {type(value).__name__}, not an object", {"file": name})
+        raise invalid(f"{name} is {_kind_of(value)}, not an object", {"file": name})
     return value
 
+
+def check_encoding(data: bytes, name: str) -> None:
+    """Refuse a byte order mark and UTF-16 by name: the libraries say only "expected value at line 1 column 1".
+
+    Errors: TokenizerInvalid.
+    """
+    found = next((said for mark, said in _MARKS if data.startswith(mark)), None)
+    if found is None and data[:4].count(0) >= 2:
+        found = "is UTF-16 or UTF-32"
+    if found:
+        raise invalid(
+            f"{name} {found}, not plain UTF-8", {"file": name, "byte": 0}, "save it as UTF-8 without a byte order mark"
+        )
+
+
+_MARKS = (
+    (b"\xef\xbb\xbf", "begins with a byte order mark (BOM)"),
+    (b"\xff\xfe", "is UTF-16"),
+    (b"\xfe\xff", "is UTF-16"),
+)
 
 ADDITIONAL_TEMPLATES = "additional_chat_templates/"
 
@@ -166,7 +249,7 @@ def _content(value: Any) -> str:
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise invalid(f"a token or template is a {type(value).__name__}, not a text", {"file": "tokenizer_config.json"})
+        raise invalid(f"a token or template is {_kind_of(value)}, not a text", {"file": "tokenizer_config.json"})
     return value
 
 

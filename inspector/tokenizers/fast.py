@@ -10,7 +10,7 @@ import functools
 import itertools
 import json
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, get_args
 
 import numpy as np
@@ -23,10 +23,12 @@ from inspector.sources.cache import read_verified
 from inspector.tokenizers import bytetable
 from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
 from inspector.tokenizers.bytetable import ByteTable, Form
-from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, invalid, read_config
+from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, check_encoding, invalid, read_config
+from inspector.tokenizers.file_facts import CutsAndPads, FileFacts, read_facts
 from inspector.tokenizers.sections import SECTIONS_FROM, SectionEncoder, walls_of
 
 _T = TypeVar("_T")
+_MAX_GAPS = 1 << 20  # ids without a token, up to which a list by id is the faster table
 _FORMS: tuple[Form, ...] = get_args(Form)
 # How the two regular-expression engines (Oniguruma, fancy-regex) say that a search was given up.
 _REGEX_LIMITS = ("retry-limit-in", "match-stack limit", "BacktrackLimitExceeded", "StackOverflow")
@@ -35,11 +37,12 @@ _REGEX_LIMITS = ("retry-limit-in", "match-stack limit", "BacktrackLimitExceeded"
 def load(artifact: TokenizerArtifact) -> FastTokenizer:
     """Build the tokenizer of an artifact with a tokenizer.json.
 
-    Errors: TokenizerInvalid, ArtifactMismatch.
+    Errors: TokenizerInvalid, ArtifactMismatch, those of config.check_class.
     """
     files = {file.name: read_verified(file) for file in artifact.files}
     if "tokenizer.json" not in files:
         raise invalid("the artifact has no tokenizer.json", {"ref": artifact.ref})
+    check_encoding(files["tokenizer.json"], "tokenizer.json")
     config = read_config(files.get("tokenizer_config.json"))
     return FastTokenizer(artifact, files["tokenizer.json"], config, chat_templates_of(files))
 
@@ -87,7 +90,8 @@ class FastTokenizer:
         self.chat_templates = chat_templates
         self.special_tokens = dict(config.special_tokens)
         self.model_max_length = config.model_max_length
-        self._backend = guarded(lambda: _build(data, config), "tokenizer.json cannot be loaded")
+        self._backend, self.cuts_and_pads = guarded(lambda: _build(data, config), "tokenizer.json cannot be loaded")
+        self._own_file = next((file for file in artifact.files if file.name == "tokenizer.json"), None)
         self._shape = _Shape.of(self._backend)
         self._finish()
 
@@ -101,13 +105,13 @@ class FastTokenizer:
         unknown = _unknown_id(backend)
         if unknown is not None:
             self.special_token_ids.setdefault("unk_token", unknown)
-        self._pieces = _pieces(backend)
+        self._pieces, self.shared_ids = _pieces(backend)
         unknown = self.special_token_ids.get("unk_token")
         control = [token.id for token in self.added_tokens if token.special and token.id != unknown]
         self._control_ids = np.array(control, np.int64)
         self._added_ids = frozenset(token.id for token in self.added_tokens)
         self._bytes = self._byte_table()
-        self._before, self._after = guarded(lambda: _inserted(backend), "the post-processor cannot be run")
+        self._before, self._after = guarded(lambda: _inserted(backend), "a text cannot be encoded with it")
 
     def _byte_table(self) -> ByteTable:
         """Tabulate bytes as the decoder sees them: an added token is its literal, unless the model's own vocabulary
@@ -118,9 +122,9 @@ class FastTokenizer:
             if token.special or token.id >= self.vocab_size
         }
         to_bytes = self._shape.piece_bytes
-        return ByteTable(
-            [b"" if piece is None else literal.get(i) or to_bytes(piece) for i, piece in enumerate(self._pieces)]
-        )
+        known = {i: literal.get(i) or to_bytes(piece) for i, piece in self._pieces.items()}
+        span = max(known, default=-1) + 1
+        return ByteTable(known if span > _MAX_GAPS + 2 * len(known) else [known.get(i, b"") for i in range(span)])
 
     def encode(
         self, text: str, *, add_special_tokens: bool = False, content: Sequence[tuple[int, int]] = ()
@@ -209,11 +213,16 @@ class FastTokenizer:
 
     def token_bytes(self, token_id: int) -> bytes:
         """Give the bytes of an id."""
-        return self._bytes.pieces[token_id] if 0 <= token_id < len(self._bytes.pieces) else b""
+        return self._bytes.get(token_id)
 
     def piece(self, token_id: int) -> str:
         """Give the vocabulary's spelling of an id."""
-        return (self._pieces[token_id] or "") if 0 <= token_id < len(self._pieces) else ""
+        return self._pieces.get(token_id, "")
+
+    @property
+    def ids(self) -> Iterable[int]:
+        """The ids that the vocabulary has: a hostile or pruned one leaves gaps."""
+        return self._pieces.keys()
 
     def is_byte_fallback(self, token_id: int) -> bool:
         """Say whether the id is a `<0xNN>` piece of a vocabulary with byte fallback."""
@@ -224,8 +233,9 @@ class FastTokenizer:
         )
 
     def decode(self, ids: Sequence[int]) -> bytes:
-        """Join the bytes of the ids."""
-        return self._bytes.join([i for i in ids if 0 <= i < len(self._bytes.pieces)])
+        """Join the bytes of the ids: what was encoded, not the decoder's reading of it (a WordPiece decoder puts
+        blanks between words that the ids do not hold)."""
+        return b"".join(map(self._bytes.get, ids))
 
     def parts(self, first: bool = True) -> tuple[Any, Any]:
         """Give the library's normalizer and pre-tokenizer for a stretch that begins a text, or one inside it."""
@@ -248,6 +258,13 @@ class FastTokenizer:
         names = ("unk_token", "byte_fallback", "ignore_merges", "fuse_unk", "continuing_subword_prefix", "unk_id")
         parts = {part: flatten(state_of(getattr(backend, part))) for part in _PARTS}
         return {"model": type(model).__name__, **{n: getattr(model, n) for n in names if hasattr(model, n)}, **parts}
+
+    @functools.cached_property
+    def file_facts(self) -> FileFacts:
+        """What the tokenizer.json says otherwise than it is loaded. Reads the file once more."""
+        if self._own_file is None:
+            return FileFacts()
+        return read_facts(read_verified(self._own_file), self._backend.token_to_id)
 
     def decoder_steps(self) -> list[dict[str, Any]]:
         """Give the steps of the decoder of tokenizer.json."""
@@ -332,15 +349,16 @@ def _replaces_space(steps: list[dict[str, Any]]) -> bool:
     )
 
 
-def _build(data: bytes, config: TokenizerConfig) -> LibraryTokenizer:
+def _build(data: bytes, config: TokenizerConfig) -> tuple[LibraryTokenizer, CutsAndPads]:
     """Load the file and apply the configuration in the order of transformers' generic fast tokenizer."""
     backend = LibraryTokenizer.from_buffer(data)
+    carried = CutsAndPads(backend.truncation, backend.padding)
     backend.no_truncation()
     backend.no_padding()
     _add_missing(backend, config)
     if backend.post_processor is None:
         _set_post_processor(backend, config)
-    return backend
+    return backend, carried
 
 
 def _add_missing(backend: LibraryTokenizer, config: TokenizerConfig) -> None:
@@ -415,19 +433,26 @@ def _unknown_id(backend: LibraryTokenizer) -> int | None:
     return backend.token_to_id(piece) if isinstance(piece, str) else getattr(backend.model, "unk_id", None)
 
 
-def _pieces(backend: LibraryTokenizer) -> list[str | None]:
-    """List the vocabulary's spellings by id; an id that no entry has is None."""
+def _pieces(backend: LibraryTokenizer) -> tuple[dict[int, str], dict[int, list[str]]]:
+    """Give the vocabulary's spellings by id, and all spellings of each id that several share.
+
+    The library decodes a shared id to one of them, another one each time it loads; here it is the first in order.
+    """
     vocabulary = backend.get_vocab(with_added_tokens=True)
-    pieces: list[str | None] = [None] * (max(vocabulary.values(), default=-1) + 1)
-    for piece, token_id in vocabulary.items():
-        pieces[token_id] = piece
-    return pieces
+    pieces = {token_id: piece for piece, token_id in vocabulary.items()}
+    if len(pieces) == len(vocabulary):
+        return pieces, {}
+    shared: dict[int, list[str]] = {}
+    for piece, token_id in sorted(vocabulary.items()):
+        shared.setdefault(token_id, []).append(piece)
+    shared = {token_id: spellings for token_id, spellings in shared.items() if len(spellings) > 1}
+    return pieces | {token_id: spellings[0] for token_id, spellings in shared.items()}, shared
 
 
 def _inserted(backend: LibraryTokenizer) -> tuple[list[int], list[int]]:
     """Find which ids the post-processor puts before and after a text, by encoding one character both ways."""
     bare = backend.encode("a", add_special_tokens=False).ids
-    full = backend.encode("a", add_special_tokens=True).ids
+    full = guarded(lambda: backend.encode("a", add_special_tokens=True).ids, "the post-processor cannot be run")
     for before in range(len(full) - len(bare) + 1):
         if full[before : before + len(bare)] == bare:
             return full[:before], full[before + len(bare) :]

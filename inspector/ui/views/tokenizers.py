@@ -107,7 +107,7 @@ def verdicts(found: dict[str, Any], loading_error: str | None = None) -> dict[st
 
     `facts` are names and values, which are the same in every language; `remarks` say what follows from them.
     """
-    makers = (_loading, _rebuilt, _sizes, _ends, _bos, _pattern)
+    makers = (_loading, _rebuilt, _file, _sizes, _ends, _bos, _pattern)
     rows = [make(found) for make in makers]
     rows[0]["remarks"] += [loading_error] if loading_error else []
     return {"tokenizer": found["tokenizer"], "rows": rows}
@@ -132,6 +132,11 @@ def _loading(found: dict[str, Any]) -> dict[str, Any]:
 
 def _rebuilt(found: dict[str, Any]) -> dict[str, Any]:
     return _verdict("rebuilt", found["reconstructed"], [], [])
+
+
+def _file(found: dict[str, Any]) -> dict[str, Any]:
+    remarks = found["file"]["remarks"]
+    return _verdict("file", bool(remarks), [], remarks)
 
 
 def _sizes(found: dict[str, Any]) -> dict[str, Any]:
