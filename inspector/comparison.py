@@ -199,12 +199,12 @@ def _regions(a: Encoding, b: Encoding) -> np.ndarray:
     return regions(a, b)
 
 
-def _hunks(a: Inspection, b: Inspection, most: int = MAX_HUNKS) -> Hunks:
+def _hunks(a: Inspection, b: Inspection) -> Hunks:
     if a.encoding is None or b.encoding is None:
         return Hunks((), 0)
     found = _regions(a.encoding, b.encoding)
     facts = Facts(a, b)
-    return Hunks(tuple(_hunk(facts, *region_pair(row)) for row in found[:most]), len(found))
+    return Hunks(tuple(_hunk(facts, *region_pair(row)) for row in found[:MAX_HUNKS]), len(found))
 
 
 def _hunk(facts: Facts, a: Region, b: Region) -> Hunk:
@@ -229,10 +229,19 @@ def _first_reason(a: Inspection, b: Inspection) -> tuple[Reason, str]:
     if stopped or a.encoding is None or b.encoding is None:
         words = [f"{name} stopped at {error.stage}: {error.message}" for name, error in stopped]
         return Reason.STOPPED, "; ".join(words) or "one side has no tokens"
-    first = _hunks(a, b, most=1).listed
-    if not first:
+    found = _regions(a.encoding, b.encoding)
+    if not len(found):
         return Reason.VOCABULARY, "the same ids of two tokenizers" + _other_tokenizer(a, b)
-    return first[0].code, first[0].reason + _other_tokenizer(a, b)
+    code, reason = explain(Facts(a, b).case(*_first_region(found, _utf8(a), _utf8(b))))
+    return code, reason + _other_tokenizer(a, b)
+
+
+def _first_region(found: np.ndarray, utf8_a: bytes, utf8_b: bytes) -> tuple[Region, Region]:
+    """Give the region that the first difference lies in: where the texts differ, not one before it of other ids only."""
+    for x, y in map(region_pair, found if utf8_a != utf8_b else ()):
+        if utf8_a[x.start : x.end] != utf8_b[y.start : y.end]:
+            return x, y
+    return region_pair(found[0])
 
 
 def _other_tokenizer(a: Inspection, b: Inspection) -> str:

@@ -193,6 +193,23 @@ def test_the_keyboard_walks_tokens_panes_and_differences(open_page: Any) -> None
     bench.page.keyboard.press("[")
     bench.page.keyboard.press("n")
     assert bench.page.locator(".ti-diff .ti-on").count() == 1
+    bench.choose("tokenizer1", "qwen3")
+    chosen = "() => document.querySelector('.ti').parentNode.bench.selected"
+    bench.page.evaluate(
+        "() => { document.querySelector('.ti').parentNode.bench.clear(); document.activeElement.blur(); }"
+    )
+    walked = []
+    for key in "nnnpp":  # from the body, with rows that all differ in their ids
+        bench.page.keyboard.press(key)
+        walked.append((bench.page.evaluate(chosen), bench.page.inner_text(".ti-copied")))
+    assert [said.split(" of ")[0] for _at, said in walked] == [f"difference {k}" for k in (1, 2, 3, 2, 1)], walked
+    assert walked[0] == walked[4] and walked[1] == walked[3] and len({str(at) for at, _said in walked}) == 3
+    bench.page.keyboard.press("p")
+    assert "the first of" in bench.page.inner_text(".ti-copied")
+    bench.page.focus('[data-in="messages"]')
+    bench.page.keyboard.press("n")
+    assert bench.page.evaluate(chosen) == walked[0][0], "a field takes the key itself"
+    bench.page.focus(".ti-grid")
     bench.page.keyboard.press("End")
     assert f"A #{len(bench.pane(0)['ids']) - 1}" in bench.card()
     active = bench.page.get_attribute(".ti-grid", "aria-activedescendant")

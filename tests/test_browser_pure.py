@@ -75,6 +75,17 @@ def panes_of(script: Any, *conversations: list[str], tokenizer: str = "bytes") -
     )
 
 
+def test_the_stretches_that_differ_are_walked_one_by_one(script: Any) -> None:
+    panes_of(script, ["same\nold\nsame\nend a\n"], ["same\nnew\nsame\nend b\n+\n++\n"], ["same\nold\nsame\n"])
+    stops = script.evaluate("() => rows.differences().map(({ k, at }) => [k, at.map(i => i ?? null)])")
+    # the changed words at their first byte; two more rows of B as one stretch; a row that C lacks
+    assert stops == [[1, [5, 5, None]], [3, [14, None, None]], [3, [18, 18, None]], [4, [None, 20, None]]], stops
+    panes_of(script, ["one two\nthree\n"], ["one two\nthree\n"])
+    stops = script.evaluate("""() => { const { ids } = panes[1]; for (const i of [0, 4, 5, 9, 10]) ids[i]++;
+        return new Rows(panes).differences().map(({ k, at }) => [k, at[0], at[1]]); }""")
+    assert stops == [[0, 0, 0], [0, 4, 4], [1, 9, 9]], "equal text: every run of other ids, row by row"
+
+
 @pytest.fixture(scope="module")
 def loaded(script: Any) -> tuple[Any, Any]:
     """Two panes of one request (Qwen3, Llama 3.1) in the script's `state`, and the comparison they come from."""

@@ -126,3 +126,9 @@ def test_an_excerpt_begins_with_the_whole_control_token_and_other_tokenizers_are
     reason = compare_inspections(a, b).first_difference.reason
     assert "A writes '<|im_start|>'" in reason and "B writes '<|im_end|>'" in reason
     assert reason.endswith("; the tokenizers differ: an id means another token on each side")
+
+
+def test_the_reason_is_that_of_the_place_also_after_tokens_that_only_have_other_ids() -> None:
+    first = compare(HELLO, "smollm2", {"tokenizer": "o200k", "template": "chatml"}, clock=CLOCK).first_difference
+    assert first.byte is not None and first.token_a > 0
+    assert not first.reason.startswith("same text") and "one control token" not in first.reason, first.reason

@@ -186,6 +186,60 @@ class Rows {
     const [from, to] = this.span(q, k), ends = others.map((p) => this.edges(q, p, k));
     return ends.length ? [from + Math.min(...ends.map(({ head }) => head)), to - Math.min(...ends.map(({ tail }) => tail))] : null;
   }
+  // Every stretch that differs, in order: its row k and where it begins in each pane (`at`, a token; undefined where the
+  // pane has nothing of it). Rows that only one side has and that follow each other are one stretch.
+  differences() {
+    if (this.stops) return this.stops;
+    this.stops = [];
+    for (let k = 0; k < this.n; k++) {
+      if (this.tag[k] === SAME) continue;
+      const found = new Map();
+      for (let q = 1; q < this.panes.length; q++) {
+        if (this.tags[q][k] === SAME || this.goesOn(q, k)) continue;
+        for (const [i, j] of this.stretches(q, k)) {
+          if (!found.has(i)) found.set(i, { k, at: new Array(this.panes.length).fill(undefined) });
+          const { at } = found.get(i);
+          at[0] = i; at[q] = j;
+        }
+      }
+      this.stops.push(...[...found.values()].sort((x, y) => (x.at[0] ?? -1) - (y.at[0] ?? -1)));
+    }
+    return this.stops;
+  }
+  goesOn(q, k) {
+    const only = (row) => (this.tags[q][row] !== TEXT_DIFFERS ? 0 : this.own[0][row] < 0 ? 1 : this.own[q][row] < 0 ? 2 : 0);
+    return k > 0 && only(k) > 0 && only(k) === only(k - 1);
+  }
+  // Where the stretches of a differing row begin: [token of the baseline, token of pane q].
+  stretches(q, k) {
+    if (this.tags[q][k] === IDS_DIFFER) return this.otherIds(q, k);
+    const { head } = this.edges(0, q, k);
+    return [[0, q].map((p) => {
+      if (this.own[p][k] < 0) return undefined;
+      const at = this.span(p, k)[0] + head;
+      let i = this.token[p][k];
+      while (i + 1 < this.token[p][k + 1] && this.panes[p].end[i] <= at) i++;
+      return i;
+    })];
+  }
+  // In a row of equal text: the cells between bytes at which both sides begin a token are alike if each is one same id.
+  otherIds(q, k) {
+    const [a, b] = [this.panes[0], this.panes[q]], [a0, a1] = this.span(0, k), b0 = this.span(q, k)[0], to = [this.token[0][k + 1], this.token[q][k + 1]], found = [];
+    let [i, j, open] = [this.token[0][k], this.token[q][k], false];
+    while (i < to[0] && j < to[1]) {
+      const [x, y] = [i++, j++];
+      while (i < to[0] || j < to[1]) {
+        const ahead = (i < to[0] ? a.start[i] : a1) - a0 - ((j < to[1] ? b.start[j] - b0 : a1 - a0));
+        if (!ahead) break;
+        if (ahead < 0) i++; else j++;
+      }
+      const other = i - x > 1 || j - y > 1 || a.ids[x] !== b.ids[y];
+      if (other && !open) found.push([x, y]);
+      open = other;
+    }
+    if ((i < to[0] || j < to[1]) && !open) found.push([Math.min(i, to[0] - 1), Math.min(j, to[1] - 1)]);
+    return found;
+  }
   // The byte range of pane p that corresponds to bytes [from, to) of row k in pane q; null if none does.
   mapped(q, p, k, from, to) {
     const [s0, s1] = this.span(q, k), [o0, o1] = this.span(p, k), { head, tail } = this.edges(q, p, k);

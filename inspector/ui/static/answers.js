@@ -84,12 +84,20 @@ class Answers {
         return;
       }
       const [a, b] = [panes[0], panes[q]], same = a.tokenizer.digest === b.tokenizer.digest;
-      d = slot.difference = firstDifference(a, b);
+      d = firstDifference(a, b);
+      const worded = d && this.wordedFor(q, d);
+      d = slot.difference = worded || d;
       line.disabled = !d;
       if (!d) { say(t(same ? 'equal' : 'equal_bytes', { pane: letter(q) })); return; }
-      const reason = slot.reason && slot.reason.of === this.pairOf(q) ? slot.reason.text : slot.reason && slot.reason.at === JSON.stringify(d) ? slot.reason.text : null;
-      say(t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', pane: letter(q), reason: reason === null ? '\u2026' : sideNamed(said(reason), q) }));
+      say(t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', pane: letter(q) }) + (worded && worded.reason ? ' \u00b7 ' + sideNamed(said(worded.reason), q) : ''));
     });
+  }
+  // The server's first difference, its place and its reason together; that of the answers before only while it is at the
+  // place where the page finds one now. Null: the server has said nothing, or could not.
+  wordedFor(q, { byte, token_a, token_b }) {
+    const { reason } = this.slots[q], found = reason && reason.first;
+    if (!found || reason.of === this.pairOf(q)) return found;
+    return found.byte === byte && found.token_a === token_a && found.token_b === token_b ? found : null;
   }
   // Comparing costs the server as much as an answer does: while answers are slow, it waits for a pause.
   compareSoon() {
@@ -99,7 +107,7 @@ class Answers {
   }
   // Whether a reason is still to come.
   get comparing() { return Boolean(this.compareTimer) || this.slots.some((slot) => slot.comparing); }
-  pairOf(q) { return this.slots[0].base + ' ' + this.slots[q].base; }
+  pairOf(q) { return [this.slots[0], this.slots[q]].map(({ key, base }) => key + '.' + base).join(' '); }
   // The reason of a first difference needs both conversations at the server; it is asked for when the panes are at rest.
   async askComparison(q) {
     const slot = this.slots[q], of = slot && this.pairOf(q), unsettled = this.unsettled();
@@ -112,7 +120,7 @@ class Answers {
     const now = this.slots.indexOf(slot);
     if (now > 0 && found && this.pairOf(now) === of) {
       slot.comparison = found;
-      slot.reason = { of, at: JSON.stringify(slot.difference), text: found.first_difference ? found.first_difference.reason : '' };
+      slot.reason = { of, first: found.first_difference };
       this.showComparisons();
       if (VIEW_MODELS[this.view].compared) VIEW_MODELS[this.view].compared(this);
     }

@@ -39,7 +39,7 @@ class Asking {
   changedElsewhere() {
     this.state.logitsStale = Boolean(this.state.logits);
     if (this.view === 'logits') this.draw(true);
-    if (!this.inFlight) this.askEstimate();
+    if (!this.inFlight) { this.askEstimate(); this.compareSoon(); }  // a comparison that failed, or that typing put off
   }
   // No delay while answers are quick; a pause in typing is awaited only when they are not. A request that hangs is
   // overtaken: the server then gives it up for the newer one.

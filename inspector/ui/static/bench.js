@@ -121,6 +121,7 @@ class Bench {
     }
     grid.addEventListener('mouseup', () => this.pickDragged());
     document.addEventListener('selectionchange', () => this.caretMoved());
+    document.addEventListener('keydown', (event) => this.keyAnywhere(event));
     for (const { area } of this.editors) {
       area.addEventListener('input', () => { this.typedAt = performance.now(); });
       area.addEventListener('focus', () => this.caretMoved());

@@ -51,22 +51,31 @@ class Keys {
     const link = rows.linked(q, i, p), k = rows.ofToken(q, i);
     this.select(p, link ? link[0] : Math.min(rows.token[p][k], panes[p].n - 1), true);
   }
-  difference(step) {
-    const { rows } = this.state, at = this.selected ? rows.ofToken(...this.selected) : -1;
-    const differs = (k) => rows.tag[k] === TEXT_DIFFERS || rows.tag[k] === IDS_DIFFER;
-    let k = at + step;
-    if (at >= 0) while (k >= 0 && k < rows.n && differs(k) && differs(k - step)) k += step;
-    while (k >= 0 && k < rows.n && !differs(k)) k += step;
-    if (step < 0) while (k > 0 && differs(k) && differs(k - 1)) k--;
-    if (k < 0 || k >= rows.n) return;
-    const own = this.selected ? this.selected[0] : 0;
-    for (const q of [own, ...this.state.panes.keys()]) if (rows.token[q][k] < rows.token[q][k + 1]) { this.select(q, this.firstChanged(q, k), true); return; }
+  // Where no field takes the key: n and p go to the differences from anywhere on the page.
+  keyAnywhere(event) {
+    const { target, key } = event;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !['n', 'p'].includes(key) || !VIEW_MODELS[this.view].steps) return;
+    if (target.isContentEditable || target.closest('input, textarea, select, dialog, .ti-second') || document.querySelector('dialog[open]')) return;
+    event.preventDefault();
+    this.difference(key === 'n' ? 1 : -1);
+    this.$('.ti-grid').focus({ preventScroll: true });
   }
-  firstChanged(q, k) {
-    const { rows, panes } = this.state, changed = rows.changed(q, k), p = q ? 0 : rows.tags.findIndex((tags, other) => other && tags[k] === IDS_DIFFER);
-    let i = rows.token[q][k];
-    if (changed) while (i + 1 < rows.token[q][k + 1] && panes[q].end[i] <= changed[0]) i++;
-    else if (p >= 0 && rows.tags[q][k] === IDS_DIFFER) { const from = rows.token[p][k]; while (i + 1 < rows.token[q][k + 1] && panes[q].ids[i] === panes[p].ids[from + i - rows.token[q][k]]) i++; }
-    return i;
+  // To the next or previous stretch that differs, in the pane of the selection if it has it.
+  difference(step) {
+    const { rows, panes } = this.state, stops = rows.differences(), [q, i] = this.selected || [0, -1];
+    const k = this.selected ? rows.ofToken(q, i) : step > 0 ? -1 : rows.n, link = this.selected && q ? rows.linked(q, i, 0) : null, ofA = q ? (link ? link[0] : rows.token[0][k]) : i;
+    const ahead = (stop) => stop.k - k || (stop.at[q] !== undefined ? stop.at[q] - i : (stop.at[0] ?? rows.token[0][k]) - ofA);
+    const to = step > 0 ? stops.findIndex((stop) => ahead(stop) > 0) : stops.findLastIndex((stop) => ahead(stop) < 0);
+    if (to >= 0) {
+      const { at } = stops[to], p = at[q] !== undefined ? q : [...panes.keys()].find((each) => at[each] !== undefined);
+      this.select(p, at[p], true);
+      this.tellStop(t('difference_of', { k: number(to + 1), n: number(stops.length) }));
+    } else if (!rows.stale.some(Boolean)) this.tellStop(t(!stops.length ? 'difference_none' : step > 0 ? 'difference_last' : 'difference_first', { n: number(stops.length) }));
+  }
+  tellStop(text) {
+    const node = this.$('.ti-copied');
+    node.textContent = text;
+    clearTimeout(this.stopTimer);
+    this.stopTimer = setTimeout(() => { if (node.textContent === text) node.textContent = ''; }, 5000);
   }
 }

@@ -21,6 +21,7 @@ class Panes {
     this.showAnswers(false);
     this.drawTools();
     this.changed();
+    this.compareSoon();  // other pairs than before, though no answer is awaited
     if (VIEW_MODELS[this.view].opened) VIEW_MODELS[this.view].opened(this);
   }
   setPaneCount(count) {
