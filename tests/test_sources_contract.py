@@ -37,6 +37,7 @@ from inspector.sources import (
     store_upload,
 )
 from inspector.sources.base import Archive
+from inspector.sources.upload import left_out
 
 sys.path.insert(0, str(Path(__file__).parent / "data"))
 import attack_helpers
@@ -408,6 +409,29 @@ def test_a_name_outside_the_list_is_refused_with_the_list(name: str, tmp_path: P
     if name:
         fails(lambda: store_upload(zipped({name: FILE, "tokenizer.json": FILE})), ErrorKind.FileNameInvalid)
     assert not list(cache.cache_dir().glob("files/*"))
+
+
+def test_what_systems_lay_beside_the_files_of_a_zip_is_left_out_by_name_and_code_is_refused() -> None:
+    beside = {"__MACOSX/m/._tokenizer.json": b"x", "m/.DS_Store": b"x", "m/README.md": b"# m", "m/LICENSE.txt": b"MIT"}
+    packed = zipped({"m/tokenizer.json": FILE, **beside})
+    assert store_upload(packed) == store_upload({"tokenizer.json": FILE}) and left_out(packed) == list(beside)
+    for name in ("m/pytorch_model.bin", "m/evil.py", "m/x.pkl"):
+        fails(lambda name=name: store_upload(zipped({"m/tokenizer.json": FILE, name: b"x"})), ErrorKind.FileNameInvalid)
+    fails(lambda: store_upload(zipped(beside)), ErrorKind.InputInvalid)
+
+
+def test_a_git_lfs_pointer_is_named_for_what_it_is(tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    (tmp_path / "m.gguf").write_bytes(pointer)
+    for given in (lambda: store_upload({"tokenizer.json": pointer}), lambda: store_upload({"m.gguf": pointer}),
+                  lambda: resolve_tokenizer(f"gguf:{tmp_path}/m.gguf")):  # fmt: skip
+        assert "Git LFS pointer" in fails(given, ErrorKind.TokenizerInvalid).message
+
+
+def test_an_index_that_cannot_be_reached_is_said_in_words_not_as_a_missing_version(monkeypatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    error = fails(lambda: resolve_tokenizer("pypi:tides==1.0!tides/tokenizer.json"), ErrorKind.ArtifactUnavailable)
+    assert "cannot be reached" in error.message and "version" not in error.message
 
 
 def test_a_link_in_a_zip_is_refused() -> None:

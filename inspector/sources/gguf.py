@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.folder import local_file, local_path, missing
+from inspector.sources.names import looks_like_lfs_pointer, pointer_instead
 from inspector.tokenizers.base import ArtifactFile
 
 
@@ -22,10 +23,12 @@ class GgufSource:
         file = local_file(path)
         try:
             with path.open("rb") as stream:
-                magic = stream.read(4)
+                head = stream.read(64)
         except OSError as error:
             raise missing(path, str(error.strerror)) from error
-        if magic != b"GGUF":
+        if looks_like_lfs_pointer(head):
+            raise pointer_instead(path.name, path=str(path))
+        if not head.startswith(b"GGUF"):
             raise InspectorError(
                 ErrorKind.GgufInvalid,
                 f"{str(path)!r} does not start with GGUF",

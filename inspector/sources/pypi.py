@@ -60,14 +60,21 @@ class PypiSource(Source):
         target = folder / "download"
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
         command += ["--disable-pip-version-check", "--progress-bar", "off", "-q", "-d", str(target)]
-        command += ["--retries", "1", "--timeout", "20"]  # no network must be said in seconds, not in minutes
+        command += ["--retries", "1", "--timeout", "8"]  # no network must be said in seconds, not in minutes
         command += ["--require-hashes"] if digest else []
         # TMPDIR: pip's partial download then lies under our folder, where its growth can be seen.
         command += ["-r", str(requirements)]
         try:
             run_client(command, folder, archive.ref, archive.size, progress, {"TMPDIR": str(folder)})
         except InspectorError as error:
-            got = _WRONG_HASH.search((folder / "stderr").read_text("utf-8", "replace"))
+            told = (folder / "stderr").read_text("utf-8", "replace")
+            if "Retrying (" in told and "from versions: none" in told:  # pip then says that no version fits
+                raise unavailable(
+                    f"{archive.ref} is not in the cache, and the package index cannot be reached",
+                    "go online once, or check pip's index and proxy settings",
+                    ref=archive.ref,
+                ) from error
+            got = _WRONG_HASH.search(told)
             raise cache.mismatch(archive.ref, digest, got[1]) if got else error from error
         wheels = sorted(target.glob("*.whl"))
         if len(wheels) != 1:

@@ -16,7 +16,13 @@ from collections.abc import Mapping
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
-from inspector.sources.names import check_upload_name, html_instead, looks_like_html
+from inspector.sources.names import (
+    check_upload_name,
+    html_instead,
+    looks_like_html,
+    looks_like_lfs_pointer,
+    pointer_instead,
+)
 from inspector.tokenizers.base import ArtifactFile
 
 MAX_FILES = 50
@@ -77,7 +83,7 @@ def store_upload(given: Mapping[str, bytes] | bytes) -> str:
 
 
 def unzip(data: bytes) -> dict[str, bytes]:
-    """Give the files of a zip by name; one folder that holds everything is taken off.
+    """Give the files of a zip by name; one folder that holds everything is taken off, and what lies beside is left out.
 
     Errors: as store_upload.
     """
@@ -85,6 +91,8 @@ def unzip(data: bytes) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(data)) as packed:
             entries = [entry for entry in packed.infolist() if not entry.is_dir()]
             _check_entries(entries)
+            entries = [entry for entry in entries if not is_beside(entry.filename)]
+            _check_counts(len(entries), 0)
             root = _common_folder([entry.filename for entry in entries])
             for entry in entries:
                 check_upload_name(entry.filename[len(root) :])
@@ -95,6 +103,28 @@ def unzip(data: bytes) -> dict[str, bytes]:
         ) from error
     except (ValueError, zlib.error) as error:
         raise _invalid(f"the zip is damaged: {error}", "pack the files again") from error
+
+
+def is_beside(name: str) -> bool:
+    """Say whether a file of a zip is only what systems and repositories lay beside the files: it is left out, never read.
+
+    >>> is_beside("__MACOSX/._tokenizer.json"), is_beside("m/README.md"), is_beside("m/pytorch_model.bin")
+    (True, True, False)
+    """
+    return name.startswith("__MACOSX/") or _BESIDE.fullmatch(name.rpartition("/")[2]) is not None
+
+
+_BESIDE = re.compile(
+    r"\.DS_Store|\._.*|Thumbs\.db|desktop\.ini|\.git(?:attributes|ignore|keep)"
+    r"|(?i:readme|licen[cs]e|notice|use_policy|changelog|citation|model_card)(?:[-_.][A-Za-z0-9_-]{1,20}){0,2}"
+    r"|(?:preprocessor|sentence_bert|adapter)_config\.json|(?:modules|configuration)\.json|[A-Za-z0-9_-]{1,64}\.md"
+)
+
+
+def left_out(data: bytes) -> list[str]:
+    """Name the files of a readable zip that `unzip` leaves out."""
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        return [entry.filename for entry in packed.infolist() if not entry.is_dir() and is_beside(entry.filename)]
 
 
 def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
@@ -145,6 +175,8 @@ def _check_content(name: str, data: bytes) -> None:
     """Look at a file's first bytes: whether it can be what its name says. It is parsed only in the sandbox."""
     if looks_like_html(data) and name.endswith(".json"):
         raise html_instead(name)
+    if looks_like_lfs_pointer(data):
+        raise pointer_instead(name)
     if name.endswith(".json") and data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
         raise _broken(ErrorKind.TokenizerInvalid, name, "is not JSON", {"file": name, "byte": 0})
     if name.endswith(".gguf") and not data.startswith(b"GGUF"):

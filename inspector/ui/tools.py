@@ -16,7 +16,7 @@ from inspector.errors import ErrorKind, InspectorError
 from inspector.job import check_reference
 from inspector.ui.calls import access, answered, call
 from inspector.ui.loading import loading_difference
-from inspector.ui.uploads import Uploads, stored
+from inspector.ui.uploads import Uploads, beside, stored
 
 MOST_STAGES = 8  # tokenizers traced in one call: one a pane
 DEFAULT_TOKENIZERS = ("smollm2", "qwen3", "o200k", "cl100k", "llama3.1", "gemma3", "gpt-oss", "r50k", "bytes", "minilm")
@@ -146,12 +146,13 @@ def uploaded(request: Any) -> str:
         from inspector.sources import resolve_files, resolve_tokenizer
         from inspector.tokenizers import family_of
 
-        ref = stored(_uploads.take(session))
+        given = _uploads.take(session)
+        ref = stored(given)
         names = sorted(file.name for file in resolve_files(ref, (), local=False)[1])
         holds = {"tokenizer": family_of(names) is not None, "template": _has_template(ref, names)}
         if not any(holds.values()):
             resolve_tokenizer(ref, local=False)  # says what is missing
-        return {"ref": ref, "names": names, **holds}
+        return {"ref": ref, "names": names, "left_out": beside(given), **holds}
 
     return answered(work, request)
 

@@ -111,6 +111,13 @@ def stored(files: dict[str, bytes]) -> str:
     return store_upload(files[zips[0]] if zips else files)
 
 
+def beside(files: dict[str, bytes]) -> list[str]:
+    """Name what was left out of the zip that was stored."""
+    from inspector.sources.upload import left_out
+
+    return [name for zipped, data in files.items() if _is_zip(zipped) for name in left_out(data)]
+
+
 def _is_zip(name: str) -> bool:
     return name.lower().endswith(".zip")
 

@@ -79,13 +79,13 @@ class Uploads {
     return answer;
   }
   // Make the files the pane's choice: the tokenizer, and with it the template that is among them; or the template alone.
-  use({ ref, names, tokenizer, template, size }, leftOut) {
+  use({ ref, names, tokenizer, template, size, left_out: beside }, leftOut) {
     const { head } = this, put = (field) => { field.select.value = CUSTOM; field.custom.value = ref; };
     if (tokenizer) put(head.tokenizer);
     if (template && tokenizer) head.template.select.value = OWN;
     if (template && !tokenizer) put(head.template);
     const what = tokenizer && template ? 'files_both' : tokenizer ? 'files_tokenizer' : 'files_template';
-    const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), size: sizeText(size) }) + (leftOut ? ' \u00b7 ' + t('files_left_out', { n: leftOut }) : '');
+    const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), size: sizeText(size) }) + (leftOut + beside.length ? ' \u00b7 ' + t('files_left_out', { n: leftOut + beside.length }) + (beside.length ? ': ' + refText(beside.slice(0, 4).join(', ')) : '') : '');
     this.used = { ref, text };
     head.chosen();
     head.onInput();
