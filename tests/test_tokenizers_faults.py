@@ -11,7 +11,7 @@ import pytest
 from inspector.errors import ErrorKind, InspectorError
 from inspector.pipeline import inspect
 from inspector.sources import resolve_tokenizer
-from inspector.tokenizers import load_tokenizer
+from inspector.tokenizers import fast, load_tokenizer
 from inspector.tokenizers.file_facts import remarks
 
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -113,3 +113,17 @@ def test_uni_06_a_lone_surrogate_is_found_before_any_tokenizer_is_called(tokeniz
 def test_uni_09_a_paired_escape_is_the_one_character():
     inspection = inspect(b'[{"role": "user", "content": "\\ud83d\\ude00"}]', tokenizer="bytes").raise_for_error()
     assert bytes(i for i in inspection.encoding.input_ids.tolist() if i < 256) == "😀".encode()
+
+
+def test_a_text_that_cannot_be_encoded_is_an_error_of_encoding_and_no_part_is_blamed_for_the_load(tmp_path):
+    with pytest.raises(InspectorError) as caught:
+        fast.guarded(lambda: 1 // 0, "the text cannot be encoded", "encode")
+    assert caught.value.stage == "encode" and caught.value.kind is ErrorKind.TokenizerInvalid
+    model = {
+        "type": "WordLevel",
+        "vocab": {"b": 0},
+        "unk_token": "<unk>",
+    }  # a text needs an unknown token that is not there
+    with pytest.raises(InspectorError) as caught:
+        folder(tmp_path, model=model)
+    assert "post-processor" not in caught.value.message and "cannot be encoded" in caught.value.message

@@ -23,7 +23,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     elif sizes.outside:
         item, content = sizes.outside[0]
         yield RULE.finding(
-            f"{len(sizes.outside)} added tokens have no row in the model, the first is {shown(content)} ({item})",
+            f"{len(sizes.outside)} added token{'s have' if len(sizes.outside) > 1 else ' has'} no row in the model, the first is {shown(content)} ({item})",
             severity=Severity.WARNING,
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
 from inspector.lint.subject import Subject
+from inspector.tokenizers.base import AddedToken
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -25,17 +26,30 @@ def check(subject: Subject) -> Iterator[Finding]:
     if changed:
         first = changed[0]
         yield RULE.finding(
-            f"{len(changed)} added tokens differ; {first.id}: {first} here, {listed.get(first.id)} in {theirs.id}"
+            f"{len(changed)} added token{'s differ' if len(changed) > 1 else ' differs'}; "
+            f"{first.id}: {_spelled(first)} here, {_spelled(listed.get(first.id))} in {theirs.id}"
         )
     if gone:
         yield RULE.finding(
-            f"{len(gone)} added tokens of {theirs.id} are missing; {gone[0]}: {listed[gone[0]].content!r}"
+            f"{len(gone)} added token{'s' * (len(gone) > 1)} of {theirs.id} {'are' if len(gone) > 1 else 'is'} missing; {gone[0]}: {listed[gone[0]].content!r}"
         )
     for name in dict.fromkeys([*theirs.chat_templates, *ours.chat_templates]):
         if ours.chat_templates.get(name) != theirs.chat_templates.get(name):
             yield RULE.finding(f"the chat template {name!r} differs from that of {theirs.id}")
     for name, before, after in _rules(theirs, ours):
         yield RULE.finding(f"{name} is {shown(str(after))}, in {theirs.id} {shown(str(before))}")
+
+
+def _spelled(token: AddedToken | None) -> str:
+    """Spell an added token with the flags that are on.
+
+    >>> _spelled(AddedToken(5, "<tide>", True, lstrip=True)), _spelled(None)
+    ("'<tide>' (special, lstrip)", 'nothing')
+    """
+    if token is None:
+        return "nothing"
+    on = [name for name in ("special", "lstrip", "rstrip", "normalized", "single_word") if getattr(token, name)]
+    return f"{token.content!r} ({', '.join(on) or 'no flag'})"
 
 
 def _rules(base: Any, ours: Any) -> list[tuple[str, Any, Any]]:

@@ -47,7 +47,7 @@ def load(artifact: TokenizerArtifact) -> FastTokenizer:
     return FastTokenizer(artifact, files["tokenizer.json"], config, chat_templates_of(files))
 
 
-def guarded(action: Callable[[], _T], what: str) -> _T:
+def guarded(action: Callable[[], _T], what: str, stage: str = "source") -> _T:
     """Run a call into the library; whatever a foreign file makes it raise becomes TokenizerInvalid, or
     TokenizerRegexLimit where a pattern ran out of its matching budget.
 
@@ -66,7 +66,9 @@ def guarded(action: Callable[[], _T], what: str) -> _T:
                 stage="encode",
                 remedy="shorten the text, or use a tokenizer whose patterns do not backtrack",
             ) from error
-        raise invalid(f"{what}: {reason}") from error
+        broken = invalid(f"{what}: {reason}")
+        broken.stage = stage
+        raise broken from error
 
 
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
@@ -192,7 +194,9 @@ class FastTokenizer:
 
         def encode_batch(pieces: list[str]) -> list[list[int]]:
             encodings = guarded(
-                lambda: backend.encode_batch_fast(pieces, add_special_tokens=False), "the text cannot be encoded"
+                lambda: backend.encode_batch_fast(pieces, add_special_tokens=False),
+                "the text cannot be encoded",
+                "encode",
             )
             return [encoding.ids for encoding in encodings]
 
@@ -245,7 +249,7 @@ class FastTokenizer:
 
     def model_tokens(self, piece: str) -> list[tuple[int, str]]:
         """Give ids and spellings that the model makes of one pre-tokenized piece."""
-        made = guarded(lambda: self._backend.model.tokenize(piece), "the piece cannot be encoded")
+        made = guarded(lambda: self._backend.model.tokenize(piece), "the piece cannot be encoded", "encode")
         return [(token.id, token.value) for token in made]
 
     def model_json(self) -> bytes:
@@ -470,7 +474,9 @@ def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: Form |
     if form and not unicodedata.is_normalized(form, text):
         return _encode_with_offsets(backend, text, data, table, form)
     ids_list = guarded(
-        lambda: backend.encode_batch_fast([text], add_special_tokens=False)[0].ids, "the text cannot be encoded"
+        lambda: backend.encode_batch_fast([text], add_special_tokens=False)[0].ids,
+        "the text cannot be encoded",
+        "encode",
     )
     ids = np.array(ids_list, np.int64)
     joined = table.join(ids_list)
@@ -483,7 +489,7 @@ def _encode(backend: LibraryTokenizer, text: str, table: ByteTable, form: Form |
 def _encode_with_offsets(
     backend: LibraryTokenizer, text: str, data: bytes, table: ByteTable, form: Form | None
 ) -> RawEncoding:
-    encoding = guarded(lambda: backend.encode(text, add_special_tokens=False), "the text cannot be encoded")
+    encoding = guarded(lambda: backend.encode(text, add_special_tokens=False), "the text cannot be encoded", "encode")
     ids = np.array(encoding.ids, np.int64)
     offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
     if form:
