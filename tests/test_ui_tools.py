@@ -282,6 +282,7 @@ def test_files_sent_in_parts_are_the_files() -> None:
     answer = send(files, part=100_003)
     assert answer == {
         "ref": store_upload(files),
+        "left_out": [],
         "names": sorted(files),
         "tokenizer": True,
         "template": False,
