@@ -26,6 +26,7 @@ import numpy as np
 from inspector.engines import load_engine
 from inspector.engines.base import TemplateCall, TracedRender
 from inspector.errors import ErrorKind, InspectorError
+from inspector.jsontext import child_path
 from inspector.provenance import (
     IN_GENERATION,
     LINE_MASK,
@@ -142,7 +143,10 @@ def render(
     other = None if engine == "jinja2" else load_engine(engine)
     _check_template(template.text)
     call = template_call(conversation, template, special_tokens, clock, add_generation_prompt, continue_final_message)
-    text = _render_reference(call) if other is None else other.render_text(call)
+    try:
+        text = _render_reference(call) if other is None else other.render_text(call)
+    except InspectorError as error:
+        raise _naming_null(error, conversation) from error
     utf8 = _encode(text, max_chars)
     traced, note = _trace_run(call, text) if other is None else _trace_beside(call, text, engine)
     if traced is None:
@@ -246,6 +250,21 @@ def _render_error(error: Exception, call: TemplateCall) -> InspectorError:
         where["exception"] = type(error).__name__
     message = str(error) or type(error).__name__
     return InspectorError(kind, message, stage="render", where=where, remedy=remedy)
+
+
+def _naming_null(error: InspectorError, conversation: Conversation) -> InspectorError:
+    """Say of a missing field of a message that the request had it as null, which is why the template sees none."""
+    missing = re.search(r"has no attribute '(.+)'$", error.message)
+    dropped = [c.path for c in conversation.changes if c.what == "null key dropped"]
+    if error.kind is not ErrorKind.TemplateRuntime or not missing or not dropped:
+        return error
+    fields = [path for path in dropped if path == child_path(path[: path.index("]") + 1], missing[1])]
+    here = error.where.get("path")
+    path = next((each for each in fields if here is None or each == child_path(here, missing[1])), None)
+    if path is None:
+        return error
+    remedy = f'{path} is null; transformers drops null keys; give ""'
+    return InspectorError(error.kind, error.message, stage=error.stage, where=error.where, remedy=remedy)
 
 
 def _looped_message(error: Exception, call: TemplateCall) -> int | None:

@@ -470,10 +470,21 @@ def test_a_pasted_body_is_recognised_said_and_taken_back(bench: Inspector) -> No
     bench.page.wait_for_function("() => document.querySelector('.ti-pasted').textContent.includes('f-string')")
     assert text(bench).startswith("[{'role'"), "left as pasted"
     bench.settle()
+    paste(bench, json.dumps(body))
+    bench.page.wait_for_function("() => document.querySelector('.ti-pasted').textContent.includes('OpenAI')")
+    undo = notice.get_by_role("button", name="Undo")
+    bench.page.keyboard.type(" ")
+    assert notice.is_visible() and not undo.is_visible(), "its way back is of the pasted text"
+    bench.page.keyboard.press("Backspace")
+    assert undo.is_visible()
     for plain in (SOURCE, '[{"role": "user", "content": "x"}]'):
         paste(bench, plain)
         bench.settle()
-        assert text(bench) == plain
+        assert text(bench) == plain and not notice.is_visible()
+    paste(bench, json.dumps(body))
+    notice.wait_for()
+    bench.page.click('[data-act="reset"]')
+    assert not notice.is_visible() and "dropped" not in notice.inner_text()
 
 
 def test_hostile_strings_run_nothing_in_the_form(bench: Inspector) -> None:

@@ -239,12 +239,15 @@ def test_a_forged_turn_has_two_verdicts_and_safe_ids(open_page: Any) -> None:
     safe = bench.pane(0)["ids"]
     assert len(safe) == len(sent) + 8 and safe.count(151645) == sent.count(151645) - 1
     assert "not what the library sends" in bench.page.inner_text(".ti-tools")
-    assert f"{len(sent)} tokens" in bench.page.inner_text(".ti-head0 .ti-counts"), (
-        "the counts stay those of what is sent"
+    said = bench.page.inner_text(".ti-head0 .ti-counts")
+    assert f"{len(safe)} tokens" in said and "safe ids" in said and "0 from content" in said, (
+        "the head is of what is shown"
     )
     assert bench.page.locator(".ti-col0 .f-from_content").count() == 0
     bench.page.get_by_label("safe ids").uncheck()
     assert bench.pane(0)["ids"] == sent
+    said = bench.page.inner_text(".ti-head0 .ti-counts")
+    assert f"{len(sent)} tokens" in said and "safe ids" not in said and "2 from content" in said
 
 
 def test_a_verdict_jumps_to_its_token_and_to_its_field(open_page: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page import ANSWER_MS, messages
+from page import ANSWER_MS, NARROW, messages, shot
 
 pytestmark = pytest.mark.browser
 SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
@@ -72,6 +72,29 @@ def test_errors_of_small_fields_have_the_width_of_the_form(open_page: Any) -> No
         field = bench.page.locator(f'[data-field="{name}"] .ti-err').bounding_box()
         assert field["width"] > 0.9 * bench.page.locator('[data-in="messages"]').bounding_box()["width"]
         bench.type_in(name, "")
+
+
+def test_the_header_says_what_the_page_is_and_a_failed_pane_keeps_all_its_lines(open_page: Any) -> None:
+    bench = open_page()
+    assert "every byte of the prompt" in bench.page.inner_text(".ti-tagline")
+    assert bench.page.inner_text(".ti-status").startswith("answered in ")
+    assert "B has nothing there" in bench.page.inner_text(".ti-compare")
+    bench.page.screenshot(path=shot("header"))
+    bench.paste_template(1, "{% if messages | length > 1 %}{{ raise_exception('no') }}{% endif %}1\n2 🧮\nsame\nlast")
+    bench.type_in("messages", messages("one"))
+    bench.choose("template0", "raw")
+    bench.type_in("messages", messages("a\nb\nc\nd\ne\nsame\nf", "g"))
+    shown = bench.page.locator(".ti-col1")
+    assert bench.page.locator(".ti.stale1:not(.stale0)").count() == 1 and shown.count() == 4
+    tops = shown.evaluate_all("nodes => nodes.map(node => node.parentNode.style.top)")
+    assert tops == ["0px", "20px", "40px", "60px"], "nothing is aligned with what is of another input"
+    assert shown.first.evaluate("node => getComputedStyle(node).filter") == "none", "emoji have no grey"
+    bench.page.screenshot(path=shot("one_failed"))
+    bench.open("bytes")
+    assert bench.page.locator(".ti-rowkey").count() == 0
+    bench.page.set_viewport_size(NARROW)
+    assert not bench.page.locator(".ti-tagline").is_visible()
+    bench.page.screenshot(path=shot("header_narrow"))
 
 
 def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(open_page: Any) -> None:

@@ -15,6 +15,7 @@ from page import ANSWER_MS, HOSTILE, NARROW, WIDE, Inspector, messages, shot
 from inspector.sources import resolve_tokenizer
 
 pytestmark = pytest.mark.browser
+BENCH = "document.querySelector('#bench .ti').parentNode.bench"
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +65,19 @@ def test_stages_follow_the_selection_and_open_by_keyboard(bench: Any) -> None:
     select_text(bench, "helpful assistant")
     bench.open("stages")
     assert bench.page.input_value('[data-in="stages_text"]') == "helpful assistant"
+    bench.page.evaluate("() => { const a = document.querySelector('[data-in=messages]'), at = a.value.indexOf('What is') + 1; a.focus(); a.setSelectionRange(at, at); }")  # fmt: skip
+    bench.page.wait_for_function(f"() => {BENCH}.pick.kind === 'fields'")
+    bench.page.keyboard.press("Escape")
+    bench.open("stages")
+    assert bench.page.input_value('[data-in="stages_text"]') == "What is 17 × 23? 🧮", "a caret is no text to trace"
+    select_text(bench, "helpful assistant")
+    bench.open("stages")
     bench.page.wait_for_function("() => document.querySelectorAll('.ti-out .ti-columns section').length === 2 && document.querySelector('.ti-out').textContent.includes('helpful')", timeout=ANSWER_MS)  # fmt: skip
     bench.page.fill('[data-in="stages_text"]', "Tokenization ÉA")
     wait(bench, "tokenization")
     assert "U+00C9 LATIN CAPITAL LETTER E WITH ACUTE" in bench.page.inner_text(".ti-changes")
     assert "[CLS]" in bench.page.inner_text("section:nth-child(2) .ti-box:last-child")
+    assert "+2 inserted: [CLS] [SEP]" in bench.page.inner_text("section:nth-child(2) h2")
     piece = bench.page.locator("summary.ti-pieceline").filter(has_text="okenization").first
     piece.focus()
     bench.page.keyboard.press("Enter")
@@ -86,6 +95,8 @@ def test_stages_follow_the_selection_and_open_by_keyboard(bench: Any) -> None:
     assert "3 / 3" in bench.page.inner_text(".ti-lesson .ti-count")
     bench.page.screenshot(path=shot("stages"))
     in_chinese_on_a_phone(bench, "stages", "后处理")
+    bench.page.fill('[data-in="stages_text"]', "a <|")
+    wait(bench, "nothing joins them", "section:nth-child(1) .ti-pieces")
     bench.page.fill('[data-in="stages_text"]', "x" * 2001)
     wait(bench, "the page traces up to 2,000")
     bench.page.fill('[data-in="stages_text"]', " ".join(HOSTILE))

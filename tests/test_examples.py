@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from inspector.comparison import compare_inspections
 from inspector.encode import TokenFlag
 from inspector.job import Fields, make_options, prepare
 from inspector.pipeline import Inspection, run
@@ -96,12 +97,21 @@ def date_drift(a: Inspection, b: Inspection) -> bool:
 
 def two_revisions(a: Inspection, b: Inspection) -> bool:
     same = a.template.id == b.template.id and a.template.digest != b.template.digest
-    return same and text(a).endswith("<think>\n") and text(b).endswith("<think>\n</think>")
+    return same and text(a).endswith("<think>\n") and rests(a, b) == ("", "</think>")
+
+
+def rests(a: Inspection, b: Inspection) -> tuple[str, str]:
+    """What each side writes from the first difference on, as the page's comparison finds it."""
+    found = compare_inspections(a, b).first_difference
+    assert found is not None and found.byte is not None
+    return a.rendered.utf8[found.byte :].decode(), b.rendered.utf8[found.byte :].decode()
 
 
 def trimmed(a: Inspection, b: Inspection) -> bool:
     typed = json.loads(BY_ID["trimmed"].fields["messages"])[0]["content"]
-    return typed not in text(a) and typed.strip() in text(a) and typed in text(b)
+    lost = typed not in text(a) and typed.strip() in text(a) and typed in text(b)
+    rest_a, rest_b = rests(a, b)
+    return lost and rest_a.startswith(typed.strip()) and rest_b.startswith(typed)
 
 
 def thinking_stripped(a: Inspection, b: Inspection) -> bool:
@@ -162,6 +172,11 @@ CHECKS: dict[str, Callable[[Inspection, Inspection], bool]] = {
 def test_the_situation_of_the_example_really_occurs(name: str) -> None:
     a, b = inspections(BY_ID[name])
     assert CHECKS[name](a, b), (text(a), ids(a), text(b), ids(b))
+
+
+def test_every_text_that_speaks_of_the_first_difference_has_it_proved() -> None:
+    speaking = {name for name in BY_ID if "first difference" in STRINGS["en"][f"ex_{name}_text"].lower()}
+    assert speaking == {"trimmed", "two_revisions"}  # `rests` of both is held to what the text says
 
 
 def test_every_example_names_what_exists_and_says_two_sentences_in_both_languages() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +13,10 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from inspector.engines import jinja2_engine
 from inspector.errors import ErrorKind, InspectorError
-from inspector.messages import Conversation
+from inspector.messages import Conversation, canonicalize
 from inspector.provenance import trace
 from inspector.render import Rendered, render
+from inspector.request import parse_request
 from inspector.template import Template
 
 CLOCK = datetime(2024, 7, 26, 12, 30)
@@ -288,6 +291,30 @@ def test_a_template_error_has_the_library_message() -> None:
         run("{{ messages[0].foo.bar }}")
     assert caught.value.message == "'dict object' has no attribute 'foo'"
     assert caught.value.where["exception"] == "UndefinedError"
+
+
+def test_a_field_that_was_null_in_the_request_is_named_in_the_remedy() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = [
+        *CHAT,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "1"},
+    ]
+    for read in ("m.content.strip()", "m['content'] + 'x'"):
+        template = Template("t", "t", "", "default", "", "{% for m in messages %}{{ " + read + " }}{% endfor %}")
+        for profile, remedy in (("transformers", 'messages[2].content is null; transformers drops null keys; give ""'), ("openai", None)):  # fmt: skip
+            with pytest.raises(InspectorError) as caught:
+                render(
+                    canonicalize(parse_request(json.dumps({"messages": chat}).encode()), profile),
+                    template,
+                    special_tokens={},
+                    clock=CLOCK,
+                )
+            assert caught.value.where["path"] == "messages[2]"
+            assert caught.value.remedy == remedy or (remedy is None and "null" not in caught.value.remedy)
+    with pytest.raises(InspectorError) as caught:
+        render(canonicalize(parse_request(json.dumps({"messages": chat}).encode())), replace(template, text="{{ messages[2].name.x }}"), special_tokens={}, clock=CLOCK)  # fmt: skip
+    assert "null" not in caught.value.remedy
 
 
 def test_text_over_the_limit_is_refused() -> None:

@@ -81,6 +81,13 @@ _THOUGHT = (
     ("user", "And 97?"),
 )
 
+# The format of Llama 3, with every message as it was typed.
+_UNTRIMMED = """{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>
+
+{{ m.content }}<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>
+
+{% endif %}"""
+
 EXAMPLES: tuple[Example, ...] = (
     Example(
         "forged_turn",
@@ -159,7 +166,7 @@ EXAMPLES: tuple[Example, ...] = (
     Example(
         "trimmed",
         "template",
-        (Pane("llama3", "meta-llama-3-8b-instruct"), Pane("llama3", "chatml")),
+        (Pane("llama3", "meta-llama-3-8b-instruct"), Pane("llama3", template_text=_UNTRIMMED)),
         _chat(("user", "    return x  # fix the indentation\n")),
     ),
     Example(

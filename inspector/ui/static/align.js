@@ -106,12 +106,13 @@ const partnersOf = (A, B) => {
 
 // rows.token[q][k] is the first token of row k in pane q; rows.own[q][k] is the row's number in that pane, -1 where it
 // has none. tags[q][k]: SAME, TEXT_DIFFERS or IDS_DIFFER against the baseline; `tag` is of the row. `stale`: panes whose
-// answer is not of the present input; nothing is claimed about them.
+// answer is not of the present input; nothing is claimed about them. `failed`: those that stay so, whose lines stand one
+// below the other beside whatever the others show.
 class Rows {
-  constructor(panes, stale = []) {
+  constructor(panes, stale = [], failed = []) {
     this.panes = panes; this.known = new Map(); this.stale = panes.map((_, q) => Boolean(stale[q]));
     const counts = panes.map((pane) => Math.max(0, cutsOf(pane).length - 1)), [rows] = counts;
-    const partner = panes.map((pane, q) => (q ? partnersOf(hashesOf(panes[0]), hashesOf(pane)) : null));
+    const partner = panes.map((pane, q) => (!q ? null : failed[0] || failed[q] ? Int32Array.from({ length: rows }, (_each, x) => (x < counts[q] ? x : -1)) : partnersOf(hashesOf(panes[0]), hashesOf(pane))));
     const most = counts.reduce((sum, count) => sum + count, 0), own = panes.map(() => new Int32Array(most).fill(-1)), next = panes.map(() => 0);
     let n = 0;
     for (let x = 0; x <= rows; x++) {

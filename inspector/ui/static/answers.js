@@ -3,6 +3,8 @@
 // The server compares two sides, A and B; the second one has another name where there are more panes. What is quoted stays.
 const sideNamed = (text, q) => (q === 1 ? text : text.split(/('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")/).map((part, k) => (k % 2 ? part : part.replace(/(?<![\w#.])B(?!\w)/g, letter(q)))).join(''));
 
+const placeIn = (name, token) => (token === null || token === undefined ? t('nothing_there', { pane: name }) : name + ' #' + token);
+
 class Answers {
   // Show what the panes have. `fresh`: some of it is new, and what follows from it is asked for.
   showAnswers(fresh) {
@@ -11,9 +13,9 @@ class Answers {
     if (fresh) Object.assign(this.state, { logitsStale: Boolean(this.state.logits), recordStale: true, controlStale: true });
     this.showErrors(this.errorsNow());
     this.showAge();
-    this.state.own = { panes: own.panes, rows: new Rows(own.panes, this.unsettled()) };
+    this.state.own = { panes: own.panes, rows: new Rows(own.panes, this.unsettled(), this.slots.map((slot) => slot.failed)) };
     if (!this.state.safeOn) this.show(this.state.own);
-    for (const slot of news) { const q = this.slots.indexOf(slot); this.heads[q].showCounts(own.panes[q]); }
+    for (const slot of news) { const q = this.slots.indexOf(slot); if (!this.headsSafe) this.heads[q].showCounts(own.panes[q]); else if (!fresh) this.heads[q].showCounts(this.state.panes[q], true); }
     this.showComparisons();
     this.draw(true);
     for (const pane of this.state.own.panes) pane.before = null;
@@ -29,7 +31,13 @@ class Answers {
   // Panes whose answer is not of the present input, or has not come: nothing is claimed about what is equal in them.
   unsettled() { return this.slots.map((slot) => slot.failed || slot.inFlight || slot.dirty || !slot.answered); }
   // Put tables in sight: the library's, or those of the safe ids.
-  show({ panes, rows }) { this.state.panes = panes; this.state.rows = rows; this.keepSelection(); }
+  show({ panes, rows }) {
+    const safe = panes !== this.state.own.panes;
+    Object.assign(this.state, { panes, rows });
+    if (safe || this.headsSafe) this.heads.forEach((head, q) => head.showCounts(panes[q], safe));  // a head describes what is in sight
+    this.headsSafe = safe;
+    this.keepSelection();
+  }
   // The errors of all panes; one of a shared field that every pane has is of none.
   errorsNow() {
     const all = this.slots.flatMap((slot, q) => slot.errors.map((error) => ({ ...error, pane: q }))), of = this.slots.filter((slot) => slot.answered && !slot.inFlight).length, found = [];
@@ -89,7 +97,7 @@ class Answers {
       d = slot.difference = worded || d;
       line.disabled = !d;
       if (!d) { say(t(same ? 'equal' : 'equal_bytes', { pane: letter(q) })); return; }
-      say(t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: d.token_a ?? '\u2013', b: d.token_b ?? '\u2013', pane: letter(q) }) + (worded && worded.reason ? ' \u00b7 ' + sideNamed(said(worded.reason), q) : ''));
+      say(t(d.byte === null ? 'first_difference_ids' : 'first_difference', { byte: number(d.byte ?? 0), a: placeIn('A', d.token_a), b: placeIn(letter(q), d.token_b) }) + (worded && worded.reason ? ' \u00b7 ' + sideNamed(said(worded.reason), q) : ''));
     });
   }
   // The server's first difference, its place and its reason together; that of the answers before only while it is at the

@@ -134,19 +134,26 @@ class Stepper {
 }
 
 // ---- the selected stretch of text -----------------------------------------------------------------------------------
-// [pane, from, to] in bytes: what is selected; of a lone token the content around it, or its line where the template
-// wrote it; of nothing the first content.
+// [pane, from, to] in bytes: what is selected; of a lone token or a caret the content around it, or the line where the
+// template wrote it; of nothing the first content. A caret is in no pane: the first one that shows its place has the text.
 const SURROUNDINGS = 160, MOST_SELECTED = 2000;
 const selectedBytes = (bench) => {
-  const { link, pick } = bench, { own } = bench.state, q = (link && link.q) || 0, pane = own.panes[q], parts = link && !bench.state.safeOn ? link.panes[q].bytes : [];
+  const { link, pick } = bench, { own } = bench.state, q = link ? link.q ?? Math.max(0, link.panes.findIndex((part) => part.bytes.length)) : 0, pane = own.panes[q], parts = link && !bench.state.safeOn ? link.panes[q].bytes : [];
   if (!parts.length) return [q, ...firstContent(bench, pane)];
   const from = Math.min(...parts.map((part) => part[0])), to = Math.max(...parts.map((part) => part[1]));
-  if (pick.kind !== 'tokens' || pick.to - pick.from > 1) return [q, from, to];
+  if (!isPoint(pick, pane, parts)) return [q, from, to];
   const content = contentAt(pane, from);
   if (content) return [q, ...content];
   const [a, b] = own.rows.span(q, own.rows.ofToken(q, pane.tokenAt(from)));
   return [q, Math.max(a, from - SURROUNDINGS), Math.min(Math.max(b, to), to + SURROUNDINGS)];
 };
+// A lone token, or what a caret stands for: one character of one field.
+const isPoint = (pick, pane, parts) => {
+  if (pick.kind === 'tokens') return pick.to - pick.from === 1;
+  if (pick.kind !== 'fields' || pick.fields.length !== 1 || pick.fields[0].from === null) return false;
+  return pick.fields[0].to - pick.fields[0].from === utf8Size(pane.bytes[parts[0][0]]);
+};
+const utf8Size = (first) => (first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4);
 // The run of segments of one field around a byte; null where no field wrote it.
 const contentAt = (pane, byte) => {
   const { path, start, end } = pane.segments, own = pane.segmentAt(byte);

@@ -322,8 +322,8 @@ class Head {
   }
 
   // Any of tokens, special, added, from content; `pane` may be a stale one.
-  showCounts(pane) {
-    const { counts } = pane, parts = [[t('count_tokens', { n: number(pane.n) }), ''], [t('count_special', { n: number(counts.special) }), ''], [t('count_added', { n: number(counts.added) }), '']];
+  showCounts(pane, safe) {
+    const { counts } = pane, parts = [...(safe ? [[t('safe_toggle'), 'ti-hot']] : []), [t('count_tokens', { n: number(pane.n) }), ''], [t('count_special', { n: number(counts.special) }), ''], [t('count_added', { n: number(counts.added) }), '']];
     const forged = t('count_from_content', { n: number(counts.from_content) });
     const last = counts.from_content ? button('ti-hot ti-forgedcount', forged + ' \u26a0', () => showForged(this.bench)) : el('span', '', forged);
     if (counts.from_content) last.title = t('show_forged');

@@ -43,7 +43,7 @@ class Toolbar {
     const node = el('span', 'ti-legend'), item = (cls, text) => node.append(el('span', cls, text)), view = VIEW_MODELS[this.view];
     if (view.colours && this.state.colour === 'trained') { item('ti-seg ti-learned', t('trained')); item('ti-seg ti-unlearned', t('not_trained')); item('ti-dim', this.state.panes.map((pane, q) => letter(q) + ': ' + t('mask_from_' + (pane.assistant_from || 'none'))).join(' \u00b7 ')); }
     if (view.legend) view.legend(this, item, node);
-    if (view.flow) { item('ti-rowkey ti-rowkey-a', t('legend_text_a')); item('ti-rowkey ti-rowkey-b', t('legend_text_b')); if (this.view === 'tokens') item('ti-rowkey ti-rowkey-id', t('legend_ids')); item('ti-dim', t('legend_same')); }
+    if (view.steps) { item('ti-rowkey ti-rowkey-a', t('legend_text_a')); item('ti-rowkey ti-rowkey-b', t('legend_text_b')); if (this.view === 'tokens') item('ti-rowkey ti-rowkey-id', t('legend_ids')); item('ti-dim', t('legend_same')); }
     return node;
   }
   async copy(text) {

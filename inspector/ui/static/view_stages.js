@@ -24,11 +24,16 @@ const drawStages = (bench, out, answer, busy, doing) => {
   answer.panes.forEach((pane) => {
     const column = el('section'), name = of.flatMap(({ tokenizer }, q) => (tokenizer === pane.ref ? [letter(q)] : [])).join(', ') || refText(pane.ref);
     column.setAttribute('aria-label', name);
-    column.append(el('h2', 'ti-h2', name + ' \u00b7 ' + refText(pane.error ? pane.ref : pane.tokenizer) + (pane.error ? '' : ' \u00b7 ' + t('count_tokens', { n: number(pane.input_ids.length) }))));
+    column.append(el('h2', 'ti-h2', name + ' \u00b7 ' + refText(pane.error ? pane.ref : pane.tokenizer) + (pane.error ? '' : ' \u00b7 ' + stageCount(pane))));
     if (pane.error) column.append(alertLine(pane.error)); else column.append(...stageBoxes(pane));
     columns.append(column);
   });
   out.replaceChildren(columns);
+};
+// What the text itself costs, and apart from it what the post-processor puts around it.
+const stageCount = (pane) => {
+  const put = [...pane.inserted_before, ...pane.inserted_after], own = t('count_tokens', { n: number(pane.input_ids.length - put.length) });
+  return own + (put.length ? ' \u00b7 ' + t('count_inserted', { n: number(put.length), pieces: put.map(({ piece }) => show(piece)).join(' ') }) : '');
 };
 const stageBoxes = (pane) => {
   const box = (n, key, ...parts) => { const node = el('div', 'ti-box'), head = el('p', 'ti-boxhead'); head.append(el('b', '', n + ' ' + t(key))); node.append(head, ...parts); return node; };
@@ -87,7 +92,7 @@ const modelParts = (pane) => {
 const tokenLine = (token) => { const line = el('div', 'ti-pieceline'); line.append(tokenChip(token.piece, token.id, 'ti-addedtok'), el('span', 'ti-dim', t('matched_whole'))); return line; };
 const pieceBox = (section, piece) => {
   const steps = piece.steps.length > 0, box = el(steps ? 'details' : 'div', 'ti-piecebox'), head = el(steps ? 'summary' : 'div', 'ti-pieceline');
-  const about = steps ? t('steps_' + piece.algorithm, { n: number(piece.steps.length) }) : piece.note ? said(piece.note) : t('no_steps');
+  const about = steps ? t('steps_' + piece.algorithm, { n: number(piece.steps.length) }) : piece.note ? said(piece.note) : piece.tokens.length > 1 ? t('no_merge', { n: number(piece.tokens.length) }) : t('no_steps');
   head.append(pieceChip(pieceText(section, piece), 0), el('span', 'ti-dim', '\u2192'), ...piece.tokens.map((token) => tokenChip(token.piece, token.id, '', spacedHex(token.bytes))), el('span', 'ti-dim', about));
   box.append(head);
   if (steps) box.addEventListener('toggle', () => { if (box.open && box.childNodes.length === 1) box.append(stepsOf(piece)); });

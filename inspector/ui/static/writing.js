@@ -85,6 +85,7 @@ class Writing {
   // The bench says that something may have changed: a key, the form, an example, a state that was opened.
   noticed() {
     if (this.history.note(this.texts(), this.typing, this.caret)) this.mark();
+    this.keepNotice();
     this.typing = false; this.caret = null;
     for (const editor of this.editors) if (editor.asForm()) editor.form.update();
   }
@@ -140,6 +141,7 @@ class Writing {
   async pasted(text) {
     const { area } = this.editor('messages'), ends = (value) => value.replace(/\r\n?/g, '\n').trim(), mine = ++this.pasting;
     if (ends(area.value) !== ends(text)) return;
+    this.hush();
     const scan = this.editor('messages').scan(), root = scan && scan.nodes[0];
     if (root && root.kind === 'array' && root.items.length && root.items.every((item) => item.kind === 'object' && memberOf(item, 'role'))) return;
     const before = area.value, answer = await this.bench.server.paste({ session: this.bench.session, text: before });
@@ -153,7 +155,16 @@ class Writing {
     this.bench.changed();
     this.tell({ pasted, kept: this.editors.map(({ name }) => name).filter((name) => !(name in pasted.fields) && this.editor(name).area.value.trim()) });
   }
+  // What is said of a paste goes with its text: typing leaves the words, but no way back; any other change ends both.
+  keepNotice() {
+    if (!this.noticed_) return;
+    const same = this.noticed_.texts === JSON.stringify(this.texts());
+    if (!same && !this.typing) { this.hush(); return; }
+    const undo = this.notice.querySelector('.ti-btn');
+    if (undo) undo.hidden = !same;
+  }
   tell(about) {
+    about.texts = about.texts ?? JSON.stringify(this.texts());
     this.noticed_ = about;
     this.notice.hidden = false;
     this.notice.classList.toggle('ti-bad', Boolean(about.error));
@@ -161,6 +172,7 @@ class Writing {
     close.textContent = '\u2715'; close.title = t('close'); close.setAttribute('aria-label', t('close'));
     const undo = this.button('ti-btn', 'undo', () => this.undo(true)); undo.textContent = t('undo');
     this.notice.replaceChildren(el('span', '', words), ...(about.error ? [close] : [undo, close]));
+    this.keepNotice();
   }
   told({ pasted, kept }) {
     const { notes } = pasted, comma = t('list_comma'), place = (name) => t('paste_to_' + name), of = (what) => notes.filter((note) => note.what === what);
