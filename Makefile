@@ -1,5 +1,7 @@
 # make run: the page. make test: everything that tests need, then all tests. make test-all: whole corpora too.
+# Tests run in two processes, a file in one of them; `make test WORKERS=0` runs them in one.
 PYTHON ?= python3.11
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -10,10 +12,10 @@ run: $(VENV)/.run npm
 	$(BIN)/python app.py
 
 test: $(VENV)/.test npm browser lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 test-all: $(VENV)/.test npm browser lint
-	$(BIN)/python -m pytest -m "full or not full"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "full or not full"
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
