@@ -146,7 +146,7 @@ def render(
     try:
         text = _render_reference(call) if other is None else other.render_text(call)
     except InspectorError as error:
-        raise _naming_null(error, conversation) from error
+        raise _naming_null(error, conversation) from error.__cause__
     utf8 = _encode(text, max_chars)
     traced, note = _trace_run(call, text) if other is None else _trace_beside(call, text, engine)
     if traced is None:

@@ -130,7 +130,7 @@ def test_the_pairing_remark_unfolds_and_speaks_chinese(open_page: Any) -> None:
     assert note.locator("p").is_visible()
     bench.page.click('[data-act="language"]')
     assert "是为分词器 qwen3 编写的" in bench.page.inner_text(".ti-head0 .ti-notes p")
-    assert "继续:模板文本" in bench.page.inner_text(".ti-compare")
+    assert "继续:'</think>'(模板文本" in bench.page.inner_text(".ti-compare")
 
 
 def test_a_reload_keeps_the_tab_and_a_second_tab_is_its_own(open_page: Any) -> None:

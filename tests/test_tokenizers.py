@@ -528,7 +528,7 @@ def test_truncation_and_padding_baked_into_a_file_are_switched_off(tmp_path):
 
 
 def test_a_configuration_names_tokens_that_the_file_lacks_and_they_become_special(tmp_path):
-    config = {"eos_token": "<|end|>", "model_max_length": 1e30, "auto_map": {"AutoTokenizer": "evil.py"}}
+    config = {"eos_token": "<|end|>", "model_max_length": 1e30}
     tok = load_tokenizer(fast_artifact(tmp_path, small_table(), config))
     assert tok.special_tokens == {"eos_token": "<|end|>"}
     assert tok.model_max_length is None
