@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.encode import CONTROL, Encoding, TokenFlag
+from inspector.encode import Encoding, TokenFlag, control_mask
 from inspector.messages import Conversation
 
 
@@ -104,7 +104,7 @@ class _Cut:
             if whole.rendered.utf8[at : at + 1] and whole.rendered.utf8[at] & 0xC0 == 0x80:
                 yield Broken(Break.CHARACTER, self.names[seam] or None, token)
             same = whole.input_ids[seam] == whole.input_ids[seam - 1]
-            if same and flags[seam] & CONTROL and not flags[seam] & (TokenFlag.BOS | TokenFlag.EOS | TokenFlag.PAD):
+            if same and control_mask(flags[seam]) and not flags[seam] & (TokenFlag.BOS | TokenFlag.EOS | TokenFlag.PAD):
                 yield Broken(Break.PLACEHOLDERS, self.names[seam] or None, token)
 
     def paths(self) -> Iterable[Broken]:

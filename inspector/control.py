@@ -74,7 +74,7 @@ class Parting:
 
 def control_tokens(encoding: Encoding) -> tuple[ControlToken, ...]:
     """List every control id with its verdict."""
-    return tuple(_control_token(encoding, index) for index in np.flatnonzero(control_mask(encoding)).tolist())
+    return tuple(_control_token(encoding, index) for index in np.flatnonzero(control_mask(encoding.flags)).tolist())
 
 
 def _control_token(encoding: Encoding, index: int) -> ControlToken:
@@ -178,7 +178,7 @@ def turns(inspection: Inspection) -> Turns:
 
 def _turn_opener(encoding: Encoding) -> int | None:
     """The control token that the template writes most often right before content."""
-    control = control_mask(encoding)
+    control = control_mask(encoding.flags)
     written = control & ((encoding.flags & TokenFlag.FROM_CONTENT) == 0)
     ids, counts = np.unique(encoding.input_ids[written], return_counts=True)
     before_text = {int(encoding.input_ids[i]) for i in np.flatnonzero(written[:-1] & ~control[1:]).tolist()}
@@ -191,7 +191,7 @@ def terminator(encoding: Encoding) -> int | None:
 
     Source: the last control token of an assistant span, or the first one after it.
     """
-    control = np.flatnonzero(control_mask(encoding) & ((encoding.flags & TokenFlag.FROM_CONTENT) == 0))
+    control = np.flatnonzero(control_mask(encoding.flags) & ((encoding.flags & TokenFlag.FROM_CONTENT) == 0))
     for start, end in encoding.rendered.assistant_spans:
         inside = control[(encoding.start[control] >= start) & (encoding.start[control] < end)]
         after = control[encoding.start[control] >= end]

@@ -216,27 +216,22 @@ def safe_encoding(encoding: Encoding) -> Encoding:
     return _describe(encoding.rendered, encoding.tokenizer, encoding.safe)
 
 
-def control_mask(encoding: Encoding) -> np.ndarray:
+def control_mask(flags: np.ndarray) -> np.ndarray:
     """Say which tokens are control tokens or pose as such: a special or added id that stands for no lost text.
 
-    Shapes: bool[n].
+    Shapes: `flags` as in `Encoding.flags`; bool of the same shape.
     """
-    return _is_control(encoding.flags)
-
-
-def _is_control(flags: np.ndarray) -> np.ndarray:
     return ((flags & CONTROL) != 0) & ((flags & TokenFlag.UNKNOWN) == 0)
 
 
 def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Encoding:
     segment = _segment_rows(rendered, raw)
-    flags = _id_flags(tokenizer, raw.input_ids) | _span_flags(rendered.utf8, raw)
-    flags &= ~_spelled_unknown(rendered.utf8, raw, flags, tokenizer)
-    flags |= _content_flags(rendered, raw, _is_control(flags), segment)
+    flags = _known_flags(rendered.utf8, raw, tokenizer) | _span_flags(rendered.utf8, raw)
+    flags |= _content_flags(rendered, raw, control_mask(flags), segment)
     flags |= _range_flag(raw, rendered.generation_prompt, TokenFlag.GENERATION_PROMPT)
     mask = _assistant_mask(raw, rendered.assistant_spans)
     flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
-    flags |= _look_alike_flags(rendered, raw, _is_control(flags), tokenizer)
+    flags |= _look_alike_flags(rendered, raw, control_mask(flags), tokenizer)
     return Encoding(
         rendered=rendered,
         tokenizer=tokenizer,
@@ -262,7 +257,7 @@ def _from_segments(rendered: Rendered, tokenizer: Tokenizer) -> Encoding:
     for first, last in rendered.assistant_spans:  # of token segments: token indices
         mask[first:last] = 1
     flags = _id_flags(tokenizer, ids)
-    written = _IS_CONTENT[rendered.segments.kind][segment] & _is_control(flags)
+    written = _IS_CONTENT[rendered.segments.kind][segment] & control_mask(flags)
     flags = flags | np.where(written, np.uint32(TokenFlag.FROM_CONTENT), np.uint32(0))
     flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
     return Encoding(
@@ -372,15 +367,16 @@ def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
     return np.where(ids[rows] == input_ids, flags[rows], np.uint32(0))
 
 
-def _spelled_unknown(utf8: bytes, raw: RawEncoding, flags: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    """Give UNKNOWN for the tokens whose text is the unknown token's own spelling: nothing is lost there."""
+def _known_flags(utf8: bytes, raw: RawEncoding, tokenizer: Tokenizer) -> np.ndarray:
+    """Give the flags of the ids, without UNKNOWN where the text is the unknown token's own spelling: nothing is lost there."""
+    flags = _id_flags(tokenizer, raw.input_ids)
     unknown = np.flatnonzero((flags & TokenFlag.UNKNOWN) != 0)
-    spellings = {added.content.encode() for added in tokenizer.added_tokens if added.id in raw.input_ids[unknown]}
-    found = np.zeros(len(flags), dtype=np.uint32)
-    for i in unknown.tolist() if spellings else ():
-        if utf8[raw.start[i] : raw.end[i]] in spellings:
-            found[i] = TokenFlag.UNKNOWN
-    return found
+    if len(unknown):
+        lost = tokenizer.special_token_ids["unk_token"]
+        spellings = {added.content.encode() for added in tokenizer.added_tokens if added.id == lost}
+        spelled = [i for i in unknown.tolist() if utf8[raw.start[i] : raw.end[i]] in spellings]
+        flags[spelled] &= ~np.uint32(TokenFlag.UNKNOWN)
+    return flags
 
 
 def _span_flags(utf8: bytes, raw: RawEncoding) -> np.ndarray:
@@ -512,7 +508,7 @@ def _safe(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: To
     injected = (flags & TokenFlag.FROM_CONTENT) != 0
     if tokenizer.control_needs_template or not injected.any():
         return raw
-    walls = np.flatnonzero(_is_control(flags) & ~injected)
+    walls = np.flatnonzero(control_mask(flags) & ~injected)
     edges = [-1, *walls.tolist(), len(raw.input_ids)]
     parts: list[RawEncoding] = []
     for before, after in itertools.pairwise(edges):
@@ -544,7 +540,7 @@ def _plain(utf8: bytes, offset: int, tokenizer: Tokenizer, *, first: bool) -> Ra
     such a literal is cut after its first character, the one place where a boundary has to be made.
     """
     plain = tokenizer.encode_plain(utf8.decode("utf-8", "ignore"), first=first)
-    control = np.flatnonzero((_id_flags(tokenizer, plain.input_ids) & CONTROL) != 0)
+    control = np.flatnonzero(control_mask(_known_flags(utf8, plain, tokenizer)))
     for index in control.tolist():
         cut = int(plain.start[index]) + len(utf8[plain.start[index] :].decode("utf-8", "ignore")[:1].encode())
         if 0 < cut < len(utf8):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.encode import CONTROL, NO_SEGMENT, Encoding, TokenFlag
+from inspector.encode import NO_SEGMENT, Encoding, TokenFlag, control_mask
 from inspector.errors import InspectorError
 from inspector.hunks import Region
 from inspector.pipeline import Inspection
@@ -359,7 +359,7 @@ def excerpt(part: Part, length: int = 24) -> str:
     start, text = part.region.start, part.text
     if part.side.rendered.kind == "bytes":
         holding = part.side.flags(part.region)
-        if holding and holding[0] & CONTROL:
+        if holding and control_mask(np.array(holding))[0]:
             whole = part.side.token_text(part.region)
             text = whole if len(whole) < 4 * length or not text else whole[: 4 * length]
         elif part.side.utf8[start : start + 1] and part.side.utf8[start] & 0xC0 == 0x80:
@@ -831,7 +831,7 @@ def _terminator(case: Case) -> str | None:
         if not part.text.strip(_BLANKS):
             continue
         flags = part.side.flags(part.region)
-        if not flags or not all(flag & CONTROL for flag in flags) or "message" in part.kinds:
+        if not flags or not control_mask(np.array(flags)).all() or "message" in part.kinds:
             return None
         ends = any(flag & TokenFlag.EOS for flag in flags)
         before = part.side.beside(part.region.start, -1)
@@ -1002,7 +1002,7 @@ def _inserted(case: Case) -> str | None:
 
 def _control(case: Case) -> str | None:
     for part, other in case.parts:
-        mine, others = (p.side.encoding.flags[_tokens(p)] & CONTROL for p in (part, other))
+        mine, others = (control_mask(p.side.encoding.flags[_tokens(p)]) for p in (part, other))
         if mine.any() and not others.any():
             token = part.side.encoding.token(part.region.first + int(np.flatnonzero(mine)[0]))
             return f"{token.piece} is one control token in {part.side.name} and ordinary text in {other.side.name}"
@@ -1054,10 +1054,12 @@ def _split(part: Part, around: int = 24) -> tuple[str, list[int]]:
     encoding, utf8 = part.side.encoding, part.side.utf8
     low, high = part.region.first, part.region.last
     while (
-        low > 0 and part.region.start - int(encoding.start[low - 1]) <= around and not encoding.flags[low - 1] & CONTROL
+        low > 0
+        and part.region.start - int(encoding.start[low - 1]) <= around
+        and not control_mask(encoding.flags[low - 1])
     ):
         low -= 1
-    while high < len(encoding) and int(encoding.end[high]) - part.region.end <= around and not encoding.flags[high] & CONTROL:  # fmt: skip
+    while high < len(encoding) and int(encoding.end[high]) - part.region.end <= around and not control_mask(encoding.flags[high]):  # fmt: skip
         high += 1
     start, end = int(encoding.start[low]), int(encoding.end[high - 1])
     while start > 0 and utf8[start] & 0xC0 == 0x80:

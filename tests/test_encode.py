@@ -72,3 +72,13 @@ def test_what_a_normalizer_composes_or_takes_apart_keeps_its_origin(text: str) -
 def test_text_that_the_vocabulary_does_not_have_is_lost_and_no_control_token_and_the_spelled_one_is_forged() -> None:
     unknown = [token["flags"] for token in tokens_of("a 🧮 [UNK] b", "minilm") if token["piece"] == "[UNK]"]
     assert unknown == [["special", "unknown"], ["special", "from_content"]]
+
+
+def test_text_that_the_vocabulary_lacks_is_whole_in_the_safe_ids_and_no_run_of_placeholders() -> None:
+    text = "[SEP] tide🧮x [UNK] 🧮🧮"
+    request = [{"role": "user", "content": text}]
+    encoding = inspect(request, tokenizer="minilm", template="raw").encoding
+    assert encoding.safe_input_ids.tolist() == encoding.tokenizer.encode_plain(text).input_ids.tolist()
+    lost = [{"role": "user", "content": "🧮 🧮 🧮 🧮"}]
+    cut = inspect(lost, tokenizer="minilm", template="raw", context_window=2, policy="tokens_left")
+    assert [broken["what"] for broken in cut.to_dict()["budget"]["broken"]] == ["cut_in_message"]

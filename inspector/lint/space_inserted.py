@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.encode import CONTROL
+from inspector.encode import control_mask
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
 from inspector.lint.subject import Subject
@@ -17,7 +17,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     encoding = subject.encoding
     if encoding is None or encoding.rendered.kind != "bytes" or not len(encoding):
         return
-    control = np.flatnonzero((encoding.flags & CONTROL) != 0)
+    control = np.flatnonzero(control_mask(encoding.flags))
     found = [index for index in (control + 1).tolist() if index < len(encoding) and _begins_with_blank(encoding, index)]
     if found:
         yield RULE.finding(

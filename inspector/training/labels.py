@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.encode import CONTROL, Encoding, TokenFlag
+from inspector.encode import Encoding, TokenFlag, control_mask
 from inspector.errors import ErrorKind, InspectorError
 from inspector.render import SegmentKind
 from inspector.tensors import IGNORED_LABEL
@@ -217,13 +217,13 @@ class _View:
         flags, end = self.encoding.flags, turn[1]
         at = end - 1
         while at >= turn[0] and self._written_by_template(at):
-            if flags[at] & CONTROL:
+            if control_mask(flags[at]):
                 return at
             at -= 1
         for at in range(end, len(flags)):
             if not self._written_by_template(at) or flags[at] & TokenFlag.GENERATION_PROMPT:
                 return None
-            if flags[at] & CONTROL:
+            if control_mask(flags[at]):
                 return None if self._opens(at) else at
         return None
 
