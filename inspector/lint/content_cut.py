@@ -36,7 +36,7 @@ def _lost(content: bytes, copied: list[tuple[int, int]]) -> bytes:
     kept = bytearray(len(content))
     for start, length in copied:
         kept[start : start + length] = b"\1" * length
-    return bytes(byte for byte, there in zip(content, kept) if not there)
+    return bytes(byte for byte, there in zip(content, kept) if not there) if 0 in kept else b""
 
 
 RULE = Rule(

@@ -17,8 +17,10 @@ def check(subject: Subject) -> Iterator[Finding]:
     encoding = subject.encoding
     if encoding is None or encoding.rendered.kind != "bytes" or not len(encoding):
         return
-    control = np.flatnonzero(control_mask(encoding.flags))
-    found = [index for index in (control + 1).tolist() if index < len(encoding) and _begins_with_blank(encoding, index)]
+    after = np.flatnonzero(control_mask(encoding.flags)[:-1]) + 1
+    ids = encoding.input_ids[after]
+    blank = [i for i in np.unique(ids).tolist() if encoding.tokenizer.token_bytes(i).startswith(b" ")]
+    found = [index for index in after[np.isin(ids, blank)].tolist() if not _is_blank(encoding, index)]
     if found:
         yield RULE.finding(
             f"the tokenizer puts a blank after a control token {len(found)} times; the prompt has none there",
@@ -26,11 +28,10 @@ def check(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _begins_with_blank(encoding: Any, index: int) -> bool:
-    """The token stands for a blank that the text does not have."""
-    spelled = encoding.tokenizer.token_bytes(int(encoding.input_ids[index]))
+def _is_blank(encoding: Any, index: int) -> bool:
+    """The text has a blank where the token begins."""
     start = int(encoding.start[index])
-    return spelled.startswith(b" ") and not encoding.rendered.utf8[start : start + 1].isspace()
+    return bool(encoding.rendered.utf8[start : start + 1].isspace())
 
 
 RULE = Rule(
