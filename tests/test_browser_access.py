@@ -49,7 +49,7 @@ LOOK = """() => {
 def ready(bench: Any) -> None:
     """Wait until the tab that was opened shows what it asked for."""
     bench.settle()
-    bench.page.wait_for_function("() => !document.querySelector('.ti-panel:not([hidden]) [aria-busy=true], .ti-panel:not([hidden]) .ti-working')", timeout=180_000)  # fmt: skip
+    bench.page.wait_for_function("() => !document.querySelector('.ti-panel:not([hidden]) [aria-busy=true], .ti-panel:not([hidden]) .ti-working:not([hidden])')", timeout=180_000)  # fmt: skip
 
 
 def dark(bench: Any, on: bool) -> None:
