@@ -26,6 +26,7 @@ class Frame(enum.IntEnum):
     REQUEST = 3  # JSON of job and limits, followed by a PAYLOAD
     PAYLOAD = 4
     PROGRESS = 5  # JSON; only the logits worker sends it (backends/worker.py)
+    BEGUN = 6  # the child has the whole request and starts its job
 
 
 def pack_frame(kind: int, body: bytes) -> bytes:

@@ -111,6 +111,13 @@ class _ZygoteGone(Exception):
     """The zygote does not answer any more; its children are gone with it."""
 
 
+class _NotBegun(Exception):
+    """The child ended before it began the job: that may be run again. `error` says how it ended."""
+
+    def __init__(self, error: InspectorError) -> None:
+        self.error = error
+
+
 class _Zygote:
     """The zygote process as its caller sees it. Thread-safe."""
 
@@ -227,6 +234,7 @@ class _Ending(enum.Enum):
     CANCELLED = "the caller gave it up"
     OVERSIZE = "it announced more than it may answer"
     DIED = "its socket was closed"
+    NOT_BEGUN = "its socket was closed before it began the job"
     NOT_STARTED = "it never said hello"
 
 
@@ -238,6 +246,7 @@ class _Exchange:
         self.unsent = memoryview(request)
         self.received = bytearray()
         self.stderr_tail = b""
+        self.begun = False
         self.kind, self.body, self.size = 0, b"", 0
         self.poll = select.poll()
         self.poll.register(child.sock, select.POLLIN | select.POLLOUT)
@@ -285,6 +294,9 @@ class _Exchange:
                 return None
             body = bytes(memoryview(self.received)[FRAME.size : FRAME.size + self.size])
             del self.received[: FRAME.size + self.size]
+            if self.child.pid is not None and self.kind == Frame.BEGUN and not self.begun:
+                self.begun = True
+                continue
             if self.child.pid is not None:
                 self.body = body
                 return _Ending.ANSWERED
@@ -302,7 +314,9 @@ class _Exchange:
     def _died(self) -> _Ending:
         with contextlib.suppress(KeyError, OSError):
             self._read_stderr()
-        return _Ending.NOT_STARTED if self.child.pid is None else _Ending.DIED
+        if self.child.pid is None:
+            return _Ending.NOT_STARTED
+        return _Ending.DIED if self.begun else _Ending.NOT_BEGUN
 
 
 @dataclass(slots=True, eq=False)
@@ -383,13 +397,15 @@ class Sandbox:
             return self._with_new_zygote(lambda: self._call_session(state, request, limits, stop))
 
     def _with_new_zygote(self, attempt: Callable[[], bytes]) -> bytes:
-        """Run the attempt; once more if the zygote turned out to be gone before the job began."""
-        with contextlib.suppress(_ZygoteGone):
+        """Run the attempt; once more if the zygote or the child turned out to be gone before the job began."""
+        with contextlib.suppress(_ZygoteGone, _NotBegun):
             return attempt()
         try:
             return attempt()
         except _ZygoteGone:
             raise _cannot_start() from None
+        except _NotBegun as gone:
+            raise gone.error from None
 
     def _call_fresh(self, request: bytes, limits: Limits, cancel: threading.Event | None) -> bytes:
         stop = cancel.is_set if cancel else None
@@ -487,7 +503,10 @@ class Sandbox:
             return _crashed("the sandbox's own process ended while the request ran", "try again; a new one is started")
         if ending is _Ending.NOT_STARTED:
             return _crashed("no process could be started for the request", "free memory or processes and try again")
-        return death_error(status, cpu_s, limits, stderr_tail)
+        error = death_error(status, cpu_s, limits, stderr_tail)
+        if ending is _Ending.NOT_BEGUN:
+            raise _NotBegun(error)
+        return error
 
     def _new_child(self, limits: Limits, stop: Callable[[], bool] | None, *, once: bool) -> _Child:
         """Reserve one of `max_children` places, retiring an idle session's child if need be, and fork."""

@@ -2,7 +2,8 @@
 
 The zygote is a fresh single-threaded interpreter: it preloads what the jobs need, then serves three records from the
 caller (sandbox.py): fork a child with these descriptors; kill and reap one and report; kill one and say nothing. EOF
-ends it and every child. The child reads a request frame, puts the request's rlimits in force, runs the job and answers.
+ends it and every child. The child reads a request, says that it begins, puts the request's rlimits in force, runs the
+job and answers.
 
 Nothing here trusts the job: any exception leaves as a typed error without traceback or paths. System call and file
 filters are not applied; they belong into `_become_child` (once a child) and `_apply_limits` (once a request).
@@ -49,6 +50,7 @@ def _child_main(sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]
             os._exit(0)
         except MemoryError:  # a warm child whose caches left no room for the payload
             os._exit(EXIT_MEMORY)
+        sock.sendall(pack_frame(Frame.BEGUN, b""))
         _apply_limits(header, baseline)
         kind, body = _run_job(jobs[header["job"]], payload, header)
         try:

@@ -246,6 +246,20 @@ def test_a_dead_warm_child_is_replaced_before_the_next_request(sandbox):
     assert int(sandbox.call("pid", b"", session="dead")) != victim
 
 
+def test_a_child_that_ends_before_it_began_the_job_costs_no_answer_and_a_job_never_runs_twice(sandbox):
+    victim = int(sandbox.call("pid", b"", session="idle"))
+    os.kill(victim, signal.SIGSTOP)  # alive to every check, and it reads no request
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(sandbox.call, "pid", b"", session="idle")
+        assert wait_until(lambda: not sandbox._sessions["idle"].child._hung_up() and sandbox._sessions["idle"].busy)
+        time.sleep(0.1)
+        os.kill(victim, signal.SIGKILL)
+        assert int(answer.result(10)) != victim
+    assert sandbox.call("remember", b"first", session="begun") == b"first"
+    assert "SIGKILL" in failure(sandbox, "kill_self", session="begun").message
+    assert sandbox.call("remember", b"again", session="begun") == b"again"
+
+
 def test_of_waiting_superseding_calls_only_the_newest_runs(sandbox):
     sandbox.call("remember", b"start", session="typing")
     outcomes: dict[int, object] = {}
