@@ -163,3 +163,57 @@ def test_a_key_is_answered_with_what_changed_and_a_lost_child_with_everything(op
     bench.type_in("messages", messages(long, "ends again"))
     assert min(bench.page.evaluate("() => sizes")) > 3000, "another child does not know what the page holds"
     assert bench.pane(1)["text"].count("line ") == 600 and "ends again" in bench.pane(1)["text"]
+
+
+def test_undo_and_the_browsers_back_take_pane_work_and_a_whole_example_back(open_page: Any) -> None:
+    bench = open_page()
+    page = bench.page
+
+    def choices() -> list[list[str]]:
+        kinds = ("tokenizer", "template")
+        return [page.eval_on_selector_all(f".ti-head [data-in^={kind}]:is(select)", "nodes => nodes.map(n => n.value)") for kind in kinds]  # fmt: skip
+
+    def press(key: str) -> None:
+        page.keyboard.press(key)
+        bench.settle()
+
+    bench.type_in("messages", messages("mine"))
+    page.focus(".ti-grid")
+    states = [choices()]
+    for step in (
+        lambda: bench.choose("tokenizer1", "qwen3"),
+        lambda: act(bench, "duplicate", 1),
+        lambda: act(bench, "swap", 1),
+        lambda: bench.choose("template2", "chatml"),
+        lambda: act(bench, "remove", 0),
+    ):
+        step()
+        states.append(choices())
+    ids = [bench.pane(q)["ids"] for q in range(2)]
+    assert len({str(state) for state in states}) == 6
+    for state in reversed(states[:-1]):
+        press("Control+z")
+        assert choices() == state and page.evaluate("() => document.activeElement.closest('#bench .ti') !== null")
+    assert page.input_value('[data-in="messages"]') == messages("mine")
+    for state in states[1:]:
+        press("Control+Shift+z")
+        assert choices() == state
+    assert [bench.pane(q)["ids"] for q in range(2)] == ids and "mine" in bench.pane(0)["text"]
+    for state in reversed(states[:-1]):
+        page.go_back()
+        bench.settle()
+        assert choices() == state
+    page.go_forward()
+    bench.settle()
+    assert choices() == states[1] and page.input_value('[data-in="messages"]') == messages("mine")
+    page.click('[data-act="examples"]')
+    page.click('[data-example="forged_turn"]')
+    bench.settle()
+    opened = (choices(), page.input_value('[data-in="messages"]'))
+    page.focus('[data-in="messages"]')
+    press("Control+z")
+    assert (choices(), page.input_value('[data-in="messages"]')) == (states[1], messages("mine")), "in one step"
+    assert page.locator(".ti-notice").is_hidden()
+    page.click('[data-field="messages"] [data-wt="redo"]')
+    bench.settle()
+    assert (choices(), page.input_value('[data-in="messages"]')) == opened and page.locator(".ti-notice").is_visible()

@@ -19,7 +19,7 @@ class Bench {
     const dark = stored('localStorage', 'dark');
     if (dark !== null) document.body.classList.toggle('dark', dark === '1');
     const panes = config.defaults.panes.map(() => new Pane()), rows = new Rows(panes, panes.map(() => true));
-    this.names = new Map();
+    this.names = new Map(); this.held = new Map();
     this.state = { panes, rows, own: { panes, rows }, colour: 'alternate', stale: panes.map(() => true), logits: null, records: panes.map(() => ''), control: null, safeOn: false, safe: null, shift: panes.map(() => 0) };
     this.slots = panes.map(() => new Slot()); this.at = 0; this.began = performance.now(); this.showTimer = 0; this.compareLines = [];
     this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.folded = false; this.opened = new Set(); this.marked = [];
@@ -48,17 +48,21 @@ class Bench {
     this.$('.ti-tabs').append(...this.tabs);
   }
   // Every input of the form and of the heads, by name; `panes` is how many there are.
-  inputs() { return Object.fromEntries([['panes', String(this.heads.length)], ...Array.from(this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]'), (node) => [node.dataset.in, node.type === 'checkbox' ? node.checked : node.value])]); }
+  inputs(panes = this.paneList()) { return { panes: String(panes.length), ...this.formInputs(), ...Object.assign({}, ...panes.map((values, q) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name + q, value])))) }; }
+  formInputs(but = []) { return Object.fromEntries(Array.from(this.root.querySelectorAll('.ti-fields [data-in]')).filter((node) => !but.includes(node.dataset.in)).map((node) => [node.dataset.in, node.type === 'checkbox' ? node.checked : node.value])); }
   put(values) {
     const named = Object.keys(values).map((name) => (/^tokenizer(\d)$/.exec(name) || [])[1]).filter(Boolean), count = +values.panes || Math.max(this.heads.length, ...named.map((q) => +q + 1));
     this.setPaneCount(Math.min(MOST_PANES, Math.max(FEWEST_PANES, count)));
+    this.fill(values);
+    this.heads.forEach((head) => head.chosen());
+  }
+  fill(values) {
     for (const node of this.root.querySelectorAll('.ti-fields [data-in], .ti-head [data-in]')) {
       const value = values[node.dataset.in];
       if (node.type === 'checkbox') { if (typeof value === 'boolean') node.checked = value; continue; }
       if (typeof value !== 'string' || (node.tagName === 'SELECT' && !Array.from(node.options).some((option) => option.value === value))) continue;
       node.value = value;
     }
-    this.heads.forEach((head) => head.chosen());
     this.modelChosen();
   }
   restore() {
@@ -134,7 +138,7 @@ class Bench {
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
     if (name === 'dark') keep('localStorage', 'dark', document.body.classList.toggle('dark') ? '1' : '0');
-    if (name === 'reset') { this.put(this.initial); this.changed(); }
+    if (name === 'reset') { this.put(this.initial); this.changed(); this.panesOpened(); }
     if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(true); }
     if (name === 'cancel') this.cancel();
     if (name === 'examples') this.showExamples();

@@ -5,7 +5,15 @@ const FEWEST_PANES = 2, MOST_PANES = 6;
 class Panes {
   // Put the panes in another order: `order` names old panes by number; one that is named again is a copy of it.
   arrange(order) {
-    const inputs = order.map((q) => this.paneInputs(q)), { own } = this.state, seen = new Set();
+    this.rearrange(order);
+    this.changed();
+    this.compareSoon();  // other pairs than before, though no answer is awaited
+    this.panesOpened();
+  }
+  panesOpened() { if (VIEW_MODELS[this.view].opened) VIEW_MODELS[this.view].opened(this); }
+  // The same, without asking: with these inputs, or with those the panes have.
+  rearrange(order, inputs = order.map((q) => this.paneInputs(q))) {
+    const { own } = this.state, seen = new Set();
     this.slots = order.map((q) => {
       const { answered, shownOf, failed, errors } = this.slots[q], copy = seen.has(q);
       seen.add(q);
@@ -20,15 +28,22 @@ class Panes {
     this.clear(); this.point(null);
     this.showAnswers(false);
     this.drawTools();
-    this.changed();
-    this.compareSoon();  // other pairs than before, though no answer is awaited
-    if (VIEW_MODELS[this.view].opened) VIEW_MODELS[this.view].opened(this);
   }
   setPaneCount(count) {
     const order = [...this.heads.keys()].slice(0, count);
     while (order.length < count) order.push(this.heads.length - 1);
-    if (count !== this.heads.length) this.arrange(order);
+    if (count !== this.heads.length) this.rearrange(order);
   }
+  // Put these inputs in the place of the panes' own; a pane that is there already keeps its answer, wherever it stands.
+  putPanes(list) {
+    const wanted = list.map((values) => JSON.stringify(values)), now = this.paneList().map((values) => JSON.stringify(values)), free = new Set(now.keys());
+    const take = (q) => { if (q === undefined) return this.heads.length - 1; free.delete(q); return q; };
+    const same = wanted.map((text) => { const q = [...free].find((each) => now[each] === text); return q === undefined ? -1 : take(q); });
+    const order = same.map((q, k) => (q >= 0 ? q : take(free.has(k) ? k : [...free][0])));
+    if (order.length !== now.length || order.some((q, k) => q !== k)) this.rearrange(order, list);
+    else list.forEach((values, q) => { if (wanted[q] !== now[q]) this.putPane(q, values); });
+  }
+  paneList() { return this.heads.map((_, q) => this.paneInputs(q)); }
   duplicatePane(q) {
     if (this.heads.length >= MOST_PANES) { this.tell(t('panes_most', { n: MOST_PANES })); return; }
     this.arrange([...this.heads.keys()].toSpliced(q + 1, 0, q));

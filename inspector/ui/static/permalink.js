@@ -1,9 +1,9 @@
 // Part of Bench: the whole state of the page as a value - in the URL's fragment, in a file, in the history.
-// A link is made only by the share button and by opening an example: each is a new entry of the history. Between those,
-// the entry is only brought up to date (after a pause), so that back, forward and reload give what was there with all
-// edits, and typing makes no entries. A fragment that no longer says what is on the page is taken out of the URL.
+// A link is made only by the share button and by opening an example: each is a new entry of the history, and so is work on
+// the panes. Between those, the entry is only brought up to date (after a pause), so that back, forward and reload give what
+// was there with all edits, and typing makes no entries. A fragment that no longer says what is on the page is taken out of the URL.
 
-const STATE_SCHEMA = 'page-state/1', MOST_LINK = 8000, MOST_UNPACKED = 4000000, MOST_FILE = 64000000, MOST_KEPT = 1000000;
+const STATE_SCHEMA = 'page-state/1', MOST_LINK = 8000, MOST_UNPACKED = 4000000, MOST_FILE = 64000000, MOST_KEPT = 1000000, MOST_HELD = 20;
 const PICKS = {
   tokens: (p) => whole(p.q) && whole(p.from) && whole(p.to) && p.from < p.to, bytes: (p) => whole(p.q) && whole(p.from) && whole(p.to) && p.from < p.to,
   line: (p) => whole(p.q) && whole(p.line), part: (p) => whole(p.q) && typeof p.key === 'string' && p.key.length < 300,
@@ -72,6 +72,7 @@ class Permalink {
   }
   // Put a state on the page. What it does not name is as at the beginning; its selection waits for the answer.
   apply(state) {
+    this.applying = true;
     this.put(this.offered({ ...this.initial, ...state.inputs }));
     this.state.colour = state.colour; FLOW.ids = state.switches.ids; this.split = state.switches.split; this.folded = state.switches.folded; this.opened.clear(); this.state.safeOn = state.switches.safe;
     this.clear();
@@ -80,6 +81,7 @@ class Permalink {
     this.showNotice();
     this.open(state.view);
     this.changed();
+    this.applying = false;
   }
   // A choice that this page's lists do not have is a reference that was typed.
   offered(inputs) {
@@ -109,11 +111,31 @@ class Permalink {
     if (said) this.linked = null;
     history.replaceState(this.entry(state), '', said ? location.pathname + location.search : location.href);
   }
-  entry(state) { return JSON.stringify(state).length > MOST_KEPT ? { inspector: null } : { inspector: state }; }
+  // What the browser would not keep is held in the page, for as long as it is open.
+  entry(state) {
+    if (JSON.stringify(state).length <= MOST_KEPT) return { inspector: state };
+    const now = history.state, held = now && now.held !== undefined && this.held.has(now.held) && !this.pushing ? now.held : (this.held.made = (this.held.made || 0) + 1);
+    this.held.delete(held); this.held.set(held, state);
+    if (this.held.size > MOST_HELD) this.held.delete(this.held.keys().next().value);
+    return { inspector: null, held };
+  }
   visit(state, fragment) {
     this.remember();
+    this.push(state, fragment);
+  }
+  push(state, fragment) {
+    this.pushing = true;
     history.pushState(this.entry(state), '', location.pathname + location.search + fragment);
+    this.pushing = false;
     this.linked = fragment ? state.inputs : null;
+  }
+  // The panes are others than `before`: the entry keeps those, and a new one has them as they are.
+  turned(before) {
+    if (!this.begun || this.opening || this.applying) return;
+    clearTimeout(this.rememberTimer);
+    const state = this.capture(), was = { ...state, inputs: this.inputs(before) }, said = this.linked && JSON.stringify(this.linked) === JSON.stringify(was.inputs);
+    history.replaceState(this.entry(was), '', said ? location.href : location.pathname + location.search);
+    this.push(state, '');
   }
   // What the page opens with: the entry of the history (reload, back), else the link, else what this tab held, else the example.
   async begin() {
@@ -127,7 +149,7 @@ class Permalink {
   }
   // The first entry of a visit, one that was gone back to, or a link that was typed into this tab.
   async arrivedAt(entry) {
-    const state = entry && entry.inspector;
+    const state = entry && (entry.inspector || this.held.get(entry.held));
     clearTimeout(this.rememberTimer);
     if (!state) return this.openFragment();
     try { this.apply(cleanState(state, this.known())); } catch (error) { return false; }

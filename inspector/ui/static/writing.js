@@ -6,14 +6,18 @@ const FORMED = ['messages', 'tools'];
 class Writing {
   constructor(bench) {
     Object.assign(this, { bench, editors: bench.editors, caret: null, typing: false, pasting: 0 });
-    this.history = new UndoHistory(this.texts());
+    this.history = new UndoHistory(this.editorTexts());  // the panes are not there yet: see restore
     for (const editor of this.editors) this.dress(editor);
     const fields = bench.$('.ti-fields');
-    fields.addEventListener('input', (event) => { this.typing = /^(insertText|insertComposition|insertLineBreak|deleteContent)/.test(event.inputType || ''); }, true);
-    bench.root.addEventListener('keydown', (event) => this.key(event));
+    bench.root.addEventListener('input', (event) => { if (event.target.closest('.ti-fields, .ti-head, .ti-codewrap')) this.typing = /^(insertText|insertComposition|insertLineBreak|deleteContent)/.test(event.inputType || ''); }, true);
+    document.addEventListener('keydown', (event) => this.key(event));
     fields.addEventListener('click', (event) => { const err = event.target.closest('.ti-err[data-at]'); if (err && !String(window.getSelection())) this.toPlace(err); });
   }
-  texts() { return Object.fromEntries(this.editors.map((editor) => [editor.name, editor.area.value])); }
+  // All that can be undone.
+  texts() {
+    return { ...this.editorTexts(), panes: JSON.stringify(this.bench.paneList()), form: JSON.stringify(this.bench.formInputs(EDITORS)) };
+  }
+  editorTexts() { return Object.fromEntries(this.editors.map((editor) => [editor.name, editor.area.value])); }
   editor(name) { return this.editors.find((each) => each.name === name); }
   button(cls, key, act) {
     const node = el('button', cls); node.type = 'button'; node.dataset.wt = key;
@@ -84,7 +88,13 @@ class Writing {
   }
   // The bench says that something may have changed: a key, the form, an example, a state that was opened.
   noticed() {
-    if (this.history.note(this.texts(), this.typing, this.caret)) this.mark();
+    const { panes } = this.history.known, { bench } = this;
+    if (this.undoing) this.history.settle(this.texts());
+    else {
+      const noted = this.history.note(this.texts(), this.typing, this.caret, bench.example || null);
+      if (noted.length) this.mark();
+      if (noted.includes('panes') && !this.typing) bench.turned(JSON.parse(panes));
+    }
     this.keepNotice();
     this.typing = false; this.caret = null;
     for (const editor of this.editors) if (editor.asForm()) editor.form.update();
@@ -92,10 +102,18 @@ class Writing {
   undo(back) {
     const done = this.history.step(back), held = document.activeElement;
     if (!done) return;
-    for (const [name, text] of Object.entries(done.changed)) this.editor(name).area.value = text;
+    const { bench } = this, { panes, form, ...texts } = done.changed, refocus = placeOfFocus(bench);
+    for (const [name, text] of Object.entries(texts)) this.editor(name).area.value = text;
+    if (form) bench.fill(JSON.parse(form));
+    if (panes) bench.putPanes(JSON.parse(panes));
+    if (done.about !== (bench.example || null)) { bench.example = done.about; bench.showNotice(); }
     this.hush();
-    this.bench.changed();
+    this.undoing = true;
+    bench.changed();
+    this.undoing = false;
     this.mark();
+    if (panes) { bench.compareSoon(); bench.panesOpened(); }
+    if (panes || form) { refocus(); bench.tell(t(back ? 'undone_panes' : 'redone_panes')); return; }
     const editor = this.editor(done.caret.name), place = [done.caret.from, done.caret.to];
     if (held === this.back || held === this.forth) { if (!editor.asForm()) editor.area.setSelectionRange(...place); return; }
     editor.go(place);
@@ -104,8 +122,8 @@ class Writing {
     if (event.isComposing || event.altKey || !(event.ctrlKey || event.metaKey)) return;
     const key = event.key.toLowerCase(), redo = key === 'y' || (key === 'z' && event.shiftKey), { target } = event;
     if (key !== 'z' && key !== 'y') return;
-    const ours = target.closest('.ti-edit, .ti-form'), typed = target.matches('input:not([type=checkbox]), textarea, select');
-    if (!ours && typed) return;
+    const ours = target.closest('.ti-edit, .ti-form'), typed = target.isContentEditable || target.matches('input:not([type=checkbox]):not([data-undo=page]), textarea');
+    if ((!ours && typed) || document.querySelector('dialog[open]')) return;
     event.preventDefault();
     this.undo(!redo);
   }
@@ -158,13 +176,13 @@ class Writing {
   // What is said of a paste goes with its text: typing leaves the words, but no way back; any other change ends both.
   keepNotice() {
     if (!this.noticed_) return;
-    const same = this.noticed_.texts === JSON.stringify(this.texts());
+    const same = this.noticed_.texts === JSON.stringify(this.editorTexts());
     if (!same && !this.typing) { this.hush(); return; }
     const undo = this.notice.querySelector('.ti-btn');
     if (undo) undo.hidden = !same;
   }
   tell(about) {
-    about.texts = about.texts ?? JSON.stringify(this.texts());
+    about.texts = about.texts ?? JSON.stringify(this.editorTexts());
     this.noticed_ = about;
     this.notice.hidden = false;
     this.notice.classList.toggle('ti-bad', Boolean(about.error));
@@ -188,3 +206,14 @@ class Writing {
   }
   hush() { this.noticed_ = null; this.notice.hidden = true; this.notice.replaceChildren(); }
 }
+
+// Panes that are put back are made anew: the way back to the control that had the focus, or to the one that stands there now.
+const placeOfFocus = (bench) => {
+  const held = document.activeElement, head = held.closest('.ti-head'), q = head ? bench.heads.findIndex(({ node }) => node === head) : -1;
+  const name = held.dataset.in ? '[data-in="' + held.dataset.in + '"]' : held.dataset.act ? '[data-act="' + held.dataset.act + '"]' : held.dataset.do ? '[data-do="' + held.dataset.do + '"]' : null;
+  return () => {
+    if (held.isConnected) return;
+    const now = bench.heads[Math.min(q, bench.heads.length - 1)], node = now && ((name && now.node.querySelector(name)) || now.node.querySelector('.ti-paneact'));
+    (node || bench.$('.ti-grid')).focus({ preventScroll: true });
+  };
+};
