@@ -217,7 +217,11 @@ def _prepare_model(progress: Callable[[int, int, str], None] | None) -> None:
     from inspector.sources import resolve_model
 
     model = resolve_model("smollm2", progress=progress)
-    converted_folder(model, lambda step: print(f"{step} the model of the default (once)", file=sys.stderr))
+
+    def tell(step: str, done: int = 0, total: int = 0, /) -> None:
+        print(f"{step} the model of the default (once)", file=sys.stderr)
+
+    converted_folder(model, tell)
 
 
 @app.command(epilog="Example: python -m inspector serve --port 7860")

@@ -47,6 +47,7 @@ class ErrorKind(enum.Enum):
     UnsafeWeights = 2  # weights in a format that can run code
     TokenOutOfModelVocab = 2  # a token id at or above the model's number of embedding rows
     NonFiniteLogits = 2  # the model returned NaN or infinity
+    CapabilityMissing = 2  # the logits backend cannot give what was asked for
     ArtifactUnavailable = 3  # it cannot be fetched (no network, no client, not in the registry)
     ArtifactMismatch = 3  # it was fetched, and its SHA-256 is not the pinned one
     HubNotFound = 3  # the Hub knows no such repository, revision or file

@@ -64,6 +64,19 @@ def worker():
     client.close()
 
 
+@pytest.fixture(scope="module")
+def local():
+    """A backend of this module's own, on the CPU: what it keeps is known."""
+    return LocalBackend(device="cpu")
+
+
+@pytest.fixture(scope="module")
+def loaded(local, model):
+    """The transformers model inside `local`."""
+    local.next_token_logits(model, [[1]])
+    return local._loaded[model.digest, "float32"]
+
+
 def raw(values) -> RawLogits:
     return RawLogits(np.array(values, np.float32), "local", "cpu", "float32")
 
@@ -100,15 +113,17 @@ def test_the_worker_s_logits_are_this_process_s_bit_by_bit(ids, model, worker):
     assert not np.array_equal(here[0].values, here[1].values)
 
 
-def test_keeping_one_position_s_logits_changes_none_of_them(ids, model):
+def plain_logits(loaded, ids):
+    """The oracle: the library's own forward pass, nothing kept: float32[T, V]."""
     import torch
 
-    from inspector.backends.local import forward, load_model
-
-    loaded = load_model(model, "cpu", "float32", lambda text: None)
     with torch.inference_mode():
-        logits_1TV = loaded.model(input_ids=torch.tensor([ids])).logits
-    np.testing.assert_allclose(forward(loaded, ids), logits_1TV[0, -1].numpy(), atol=2e-4)
+        return loaded.model(input_ids=torch.tensor([ids])).logits[0].float().numpy()
+
+
+def test_keeping_one_position_s_logits_changes_none_of_them(ids, loaded, local, model):
+    (found,) = local.next_token_logits(model, [ids])
+    np.testing.assert_allclose(found.values, plain_logits(loaded, ids)[-1], atol=1e-4)
 
 
 # ------------------------------------------------------------------------------------------------ figures, by brute force
@@ -290,18 +305,18 @@ def test_damaged_files_pickles_and_remote_code_are_refused(tiny):
 
 def test_a_damaged_conversion_is_made_anew(model, monkeypatch, tmp_path):
     """Copy the conversion into a cache of its own, spoil one bit of the weights, and see them converted again."""
-    good = converted_folder(model, lambda doing: None)
+    good = converted_folder(model, lambda *_: None)
     monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path))
     shutil.copytree(good, tmp_path / "models" / good.name)
     told: list[str] = []
-    folder = converted_folder(model, told.append)
+    folder = converted_folder(model, lambda doing, *_: told.append(doing))
     assert folder == tmp_path / "models" / good.name and told == []
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         last = file.read(1)
         file.seek(-1, os.SEEK_END)
         file.write(bytes([last[0] ^ 1]))
-    assert converted_folder(model, told.append) == folder and told == ["converting"]
+    assert converted_folder(model, lambda doing, *_: told.append(doing)) == folder and told == ["converting"]
     assert sha256_of(folder / "model.safetensors") == sha256_of(good / "model.safetensors")
     assert not list((tmp_path / "tmp").iterdir())
 
@@ -312,10 +327,10 @@ def test_a_damaged_conversion_is_made_anew(model, monkeypatch, tmp_path):
 def test_the_worker_tells_what_it_is_doing_and_starts_once(ids, model):
     client, told = LocalWorker(), []
     try:
-        client.next_token_logits(model, [ids[:3]], report=told.append)
+        client.next_token_logits(model, [ids[:3]], report=lambda doing, *_: told.append(doing))
         assert told[0] == "starting" and told[-2:] == ["loading", "computing"]
         told.clear()
-        client.next_token_logits(model, [ids[:3]], report=told.append)
+        client.next_token_logits(model, [ids[:3]], report=lambda doing, *_: told.append(doing))
         assert "loading" not in told and client.starts == 1
     finally:
         client.close()
@@ -349,7 +364,7 @@ def test_a_worker_killed_between_requests_is_started_again(ids, model, worker):
 
 
 def test_a_worker_killed_at_work_is_a_typed_error_and_the_next_request_works(model, worker):
-    def kill(doing: str) -> None:
+    def kill(doing: str, *_) -> None:
         if doing == "computing":
             os.kill(worker.pid(), signal.SIGKILL)
 
@@ -362,7 +377,7 @@ def test_a_cancelled_request_returns_at_once_and_does_not_answer_the_next(ids, m
     expected = worker.next_token_logits(model, [ids])[0].values
     cancel, starts = threading.Event(), worker.starts
 
-    def stop(doing: str) -> None:
+    def stop(doing: str, *_) -> None:
         if doing == "computing":
             cancel.set()
 
@@ -374,10 +389,23 @@ def test_a_cancelled_request_returns_at_once_and_does_not_answer_the_next(ids, m
     assert worker.starts == starts
 
 
-def test_a_request_over_its_time_kills_the_worker(model, worker):
+def test_a_request_over_its_time_is_given_up_and_the_worker_lives_on(model, worker):
     worker.next_token_logits(model, [[1]])
+    starts = worker.starts
     error = refusal([1] * 8000, model, backend=worker, timeout_s=0.2)
     assert error.kind is ErrorKind.TimeLimit and "0.2 s" in error.message
+    worker.next_token_logits(model, [[1, 2]], timeout_s=60)
+    assert worker.starts == starts
+
+
+def test_a_worker_that_hangs_is_killed_when_its_time_is_over(model, worker, monkeypatch):
+    monkeypatch.setattr("inspector.backends.worker.GRACE_S", 0.2)
+    worker.next_token_logits(model, [[1]])
+    os.kill(worker.pid(), signal.SIGSTOP)
+    assert refusal([1, 2], model, backend=worker, timeout_s=0.2).kind is ErrorKind.TimeLimit
+    deadline = time.monotonic() + 10
+    while worker.pid() is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert worker.pid() is None
 
 

@@ -4,13 +4,13 @@ A GGUF file is converted once to float32 safetensors in the cache (transformers 
 read from there afterwards; the conversion is keyed by the artifact's digest and its files are hashed again on use.
 A model that lacks a tensor is refused: transformers would fill it with random numbers and say nothing.
 
-It never runs code of a repository, loads no pickled weights, samples nothing and keeps no key-value cache between calls.
+Requests take turns chunk by chunk (turns.py) and go on from what was read before (reading.py, prefixes.py).
+It never runs code of a repository, loads no pickled weights, and samples nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 import os
 import shutil
@@ -18,14 +18,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from inspector.backends import RawLogits, Report
+from inspector.backends import Capabilities, PaddedRows, PromptScores, RawLogits, Report, memory, reading
+from inspector.backends.reading import LoadedModel, Steps
+from inspector.backends.turns import Turns
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 
@@ -37,68 +37,158 @@ MANIFEST = "manifest.json"
 MODELS_KEPT = 2
 WEIGHT_SUFFIXES = (".safetensors", ".gguf")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LoadedModel:
-    """A model in memory. `num_embeddings`: rows of the input embedding; `window`: positions, None if unbounded."""
-
-    model: Any
-    num_embeddings: int
-    window: int | None
-    device: str
-    dtype: str
+DTYPES = ("float32", "bfloat16", "float16")
+CAPABILITIES = Capabilities(
+    full_vocabulary=True, prompt_logprobs=True, token_id_prompts=True, padded_batches=True, dtypes=DTYPES
+)
 
 
 class LocalBackend:
-    """Keeps the last `MODELS_KEPT` models in memory. Thread-safe; one forward pass at a time."""
+    """Keeps the last `MODELS_KEPT` models in memory. Thread-safe; one forward pass at a time, of a chunk at most."""
 
     name = "local"
+    capabilities = CAPABILITIES
 
     def __init__(self, device: str | None = None, dtype: str = "float32") -> None:
         self._device, self._dtype = device, dtype
-        self._lock = threading.Lock()
-        self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()
+        self._loading = threading.Lock()
+        self._turns = Turns()
+        self._loaded: OrderedDict[tuple[str, str], LoadedModel] = OrderedDict()
 
     def next_token_logits(
         self,
         model: ModelArtifact,
         batch: Sequence[Sequence[int]],
         *,
+        dtype: str | None = None,
         report: Report | None = None,
         cancel: threading.Event | None = None,
         timeout_s: float | None = None,
     ) -> list[RawLogits]:
-        """Compute in this process (see Backend). Time-outs and cancellation take effect between two sequences only:
-        a forward pass cannot be broken off; the worker backend can be killed."""
-        tell = report or (lambda text: None)
-        started = time.perf_counter()
-        with self._lock, _memory_errors():
-            waited = time.perf_counter()
-            loaded = self._model(model, tell)
-            ready = time.perf_counter()
-            results = []
-            for ids in batch:
-                _check_running(cancel, started, timeout_s)
-                check_ids(ids, loaded.num_embeddings, loaded.window)
-                tell("computing")
-                before = time.perf_counter()
-                values = forward(loaded, ids)
-                timings = {
-                    "queue": 1000 * (waited - started),
-                    "load": 1000 * (ready - waited),
-                    "prefill": 1000 * (time.perf_counter() - before),
-                }
-                results.append(RawLogits(values, self.name, loaded.device, loaded.dtype, timings))
-            return results
+        """Compute in this process (see Backend). Time-outs and cancellation take effect between two chunks."""
+        call = _Call(report, cancel, timeout_s)
+        loaded = self._ready(model, dtype, call)
+        for ids in batch:
+            check_ids(ids, loaded.num_embeddings, loaded.window)
+        results = []
+        for ids in batch:
+            last, timings = self._run(loaded, reading.last_logits(loaded, ids), call, len(ids), 1)
+            if last.reused and len(ids) - last.reused <= 1:
+                timings["decode"] = timings.pop("prefill")
+            raw = RawLogits(last.values, self.name, loaded.device, loaded.dtype, timings, None, last.reused)
+            results.append(raw)
+        return results
 
-    def _model(self, artifact: ModelArtifact, tell: Report) -> LoadedModel:
-        if artifact.digest not in self._loaded:
+    def prompt_logprobs(
+        self,
+        model: ModelArtifact,
+        input_ids: Sequence[int],
+        *,
+        dtype: str | None = None,
+        report: Report | None = None,
+        cancel: threading.Event | None = None,
+        timeout_s: float | None = None,
+    ) -> PromptScores:
+        """Score a prompt in this process, a chunk at a time (see Backend)."""
+        call = _Call(report, cancel, timeout_s)
+        loaded = self._ready(model, dtype, call)
+        check_ids(input_ids, loaded.num_embeddings, loaded.window)
+        steps = reading.prompt_scores(loaded, input_ids)
+        (logprobs, ranks), timings = self._run(
+            loaded, steps, call, len(input_ids), reading.score_chunk(loaded) if loaded.chunks else len(input_ids)
+        )
+        return PromptScores(logprobs, ranks, self.name, loaded.device, loaded.dtype, timings)
+
+    def padded_logits(
+        self,
+        model: ModelArtifact,
+        rows: PaddedRows,
+        *,
+        dtype: str | None = None,
+        report: Report | None = None,
+        cancel: threading.Event | None = None,
+        timeout_s: float | None = None,
+    ) -> list[RawLogits]:
+        """Compute a batch in this process in one pass (see Backend)."""
+        call = _Call(report, cancel, timeout_s)
+        loaded = self._ready(model, dtype, call)
+        for ids in rows.input_ids:
+            check_ids(ids, loaded.num_embeddings, loaded.window)
+
+        def steps() -> Steps:
+            return reading.padded_logits(loaded, rows)
+            yield
+
+        values, timings = self._run(loaded, steps(), call, rows.input_ids.size, rows.input_ids.size)
+        return [RawLogits(row, self.name, loaded.device, loaded.dtype, timings) for row in values]
+
+    def _ready(self, artifact: ModelArtifact, dtype: str | None, call: _Call) -> LoadedModel:
+        dtype = dtype or self._dtype
+        if dtype not in DTYPES:
+            raise _error(
+                ErrorKind.OptionInvalid,
+                f"no dtype is named {dtype[:40]!r}",
+                f"one of {', '.join(DTYPES)}",
+                option="dtype",
+            )
+        before = time.perf_counter()
+        with self._loading, _memory_errors():
+            waited = time.perf_counter()
+            loaded = self._model(artifact, dtype, call.tell)
+        call.queue_s = waited - before
+        call.load_s = time.perf_counter() - waited
+        return loaded
+
+    def _model(self, artifact: ModelArtifact, dtype: str, tell: Report) -> LoadedModel:
+        key = (artifact.digest, dtype)
+        if key not in self._loaded:
             while len(self._loaded) >= MODELS_KEPT:
                 self._loaded.popitem(last=False)
-            self._loaded[artifact.digest] = load_model(artifact, self._device, self._dtype, tell)
-        self._loaded.move_to_end(artifact.digest)
-        return self._loaded[artifact.digest]
+            self._loaded[key] = load_model(artifact, self._device, dtype, tell)
+        self._loaded.move_to_end(key)
+        return self._loaded[key]
+
+    def _run(
+        self, loaded: LoadedModel, steps: Steps, call: _Call, tokens: int, positions: int
+    ) -> tuple[Any, dict[str, float]]:
+        """Drive the steps to their end, each in a turn of its own; give their result and the times.
+
+        `positions`: of a chunk, whose logits are computed together.
+        """
+        queue_s, call.queue_s = call.queue_s, 0.0
+        load_s, call.load_s = call.load_s, 0.0
+        busy_s, done = 0.0, 0
+        with contextlib.closing(steps):
+            while True:
+                before = time.perf_counter()
+                with self._turns.turn(call.check), _memory_errors(loaded, done, tokens):
+                    begun = time.perf_counter()
+                    queue_s += begun - before
+                    call.check()
+                    if not done:
+                        _check_memory(loaded, tokens, positions)
+                    call.tell("computing", done, tokens)
+                    try:
+                        done, tokens = next(steps)
+                    except StopIteration as end:
+                        busy_s += time.perf_counter() - begun
+                        times = {"queue": queue_s, "load": load_s, "prefill": busy_s}
+                        return end.value, {name: 1000 * value for name, value in times.items()}
+                    busy_s += time.perf_counter() - begun
+
+
+class _Call:
+    """What one request brought: whom to tell, when to stop. `queue_s`, `load_s`: what its loading took."""
+
+    def __init__(self, report: Report | None, cancel: threading.Event | None, timeout_s: float | None) -> None:
+        self.tell: Report = report or (lambda doing, done=0, total=0, /: None)
+        self._cancel, self._timeout_s = cancel, timeout_s
+        self._started = time.perf_counter()
+        self.queue_s = self.load_s = 0.0
+
+    def check(self) -> None:
+        """Errors: TimeLimit, CallCancelled."""
+        _check_running(self._cancel, self._started, self._timeout_s)
 
 
 @lru_cache(maxsize=1)
@@ -134,30 +224,6 @@ def check_ids(ids: Sequence[int], num_embeddings: int, window: int | None) -> No
             )
 
 
-def forward(loaded: LoadedModel, ids: Sequence[int]) -> np.ndarray:
-    """Run the model over the sequence and give the logits after its last token: float32[V].
-
-    Errors: NonFiniteLogits.
-    """
-    import torch
-
-    arguments: dict[str, Any] = {"use_cache": False}
-    if "logits_to_keep" in inspect.signature(loaded.model.forward).parameters:
-        arguments["logits_to_keep"] = 1
-    ids_1T = torch.tensor([list(ids)], dtype=torch.long, device=loaded.device)
-    with torch.inference_mode():
-        logits_1TV = loaded.model(input_ids=ids_1T, **arguments).logits
-    values = logits_1TV[0, -1].to(torch.float32).cpu().numpy()
-    bad = int(np.count_nonzero(~np.isfinite(values)))
-    if bad:
-        raise _error(
-            ErrorKind.NonFiniteLogits,
-            f"{bad} of {len(values)} logits are NaN or infinite",
-            f"the weights are damaged or overflow in {loaded.dtype}: choose float32 or another model",
-        )
-    return values
-
-
 def load_model(artifact: ModelArtifact, device: str | None, dtype: str, tell: Report) -> LoadedModel:
     """Load an artifact's weights, converting a GGUF once.
 
@@ -181,7 +247,8 @@ def load_model(artifact: ModelArtifact, device: str | None, dtype: str, tell: Re
     model = model.to(device=chosen, dtype=getattr(torch, dtype)).eval()
     window = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     rows = model.get_input_embeddings().num_embeddings
-    return LoadedModel(model, rows, window if isinstance(window, int) else None, chosen, dtype)
+    loaded = LoadedModel(model, rows, window if isinstance(window, int) else None, chosen, dtype)
+    return replace(loaded, chunks=reading.try_chunks(loaded))
 
 
 def converted_folder(artifact: ModelArtifact, tell: Report) -> Path:
@@ -332,13 +399,51 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _memory_errors() -> Iterator[None]:
+def _memory_errors(loaded: LoadedModel | None = None, done: int = 0, tokens: int = 0) -> Iterator[None]:
+    """Turn a full memory into MemoryLimit, and give back what was kept. `done` tokens had been read."""
     try:
         yield
     except (MemoryError, RuntimeError) as fault:
         if not _out_of_memory(fault):
             raise
-        raise _memory_error() from None  # the frames hold the tensors that filled the memory
+        if loaded is not None:
+            loaded.kept.clear()
+            raise _too_many(tokens, done) from None  # the frames hold the tensors that filled the memory
+        raise _memory_error() from None
+
+
+def _check_memory(loaded: LoadedModel, tokens: int, positions: int) -> None:
+    """Refuse what would not fit before the kernel ends this process for it; forget what was kept if that helps.
+
+    Errors: MemoryLimit with the number of tokens that fit.
+    """
+    free = memory.free_bytes(loaded.device)
+    if free is None:
+        return
+    itemsize = 4 if loaded.dtype == "float32" else 2
+    config = loaded.model.config
+    arguments = (config, loaded.num_embeddings, loaded.chunk if loaded.chunks else tokens, tokens, itemsize, positions)
+    if memory.tokens_that_fit(*arguments, free) >= tokens:
+        return
+    loaded.kept.clear()
+    if loaded.device.startswith("cuda"):
+        import torch
+
+        torch.cuda.empty_cache()
+    fit = memory.tokens_that_fit(*arguments, memory.free_bytes(loaded.device) or free)
+    if fit < tokens:
+        raise _too_many(tokens, fit)
+
+
+def _too_many(tokens: int, fit: int) -> InspectorError:
+    return _error(
+        ErrorKind.MemoryLimit,
+        f"{tokens} tokens do not fit into the memory beside the model; about {fit} would",
+        f"shorten the input to {fit} tokens (a context window drops messages), choose a smaller dtype or model, "
+        "or a machine with more memory",
+        tokens=tokens,
+        fit=fit,
+    )
 
 
 def _out_of_memory(fault: BaseException) -> bool:
@@ -349,8 +454,8 @@ def _out_of_memory(fault: BaseException) -> bool:
 def _memory_error() -> InspectorError:
     return _error(
         ErrorKind.MemoryLimit,
-        "the model and its input do not fit into memory",
-        "use a shorter input, a smaller model, or a machine with more memory",
+        "the model does not fit into memory",
+        "use a smaller model or dtype, or a machine with more memory",
     )
 
 

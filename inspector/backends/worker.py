@@ -1,8 +1,9 @@
 """Next-token logits in a process of its own: the page stays responsive, and a dying model does not take it along.
 
 `LocalWorker` is the client: it starts the worker on first demand, sends artifact and ids, and reads progress, then the
-full float32 logits as raw bytes. The worker runs backends/local.py. One request at a time; after a death the next
-request starts a new worker, and after `idle_s` without a request the worker ends and gives its memory back.
+full float32 logits as raw bytes. The worker runs backends/local.py. Any number of threads may ask at a time: requests and
+answers carry a number, and the worker's backend lets them take turns. After a death the next request starts a new worker,
+and after `idle_s` without a request the worker ends and gives its memory back.
 
 The worker is trusted (models are pinned or chosen by the operator): it has no rlimits and sees the GPU. It gets no
 token, no home and no proxy in its environment, and goes to no network.
@@ -10,32 +11,41 @@ token, no home and no proxy in its environment, and goes to no network.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
+import queue
 import select
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from inspector.backends import RawLogits, Report
+from inspector.backends import Capabilities, PaddedRows, PromptScores, RawLogits, Report
 from inspector.errors import ErrorKind, InspectorError
 from inspector.processes import ENVIRONMENT_NAMES, Frame, allowed_environment, boot_command, pack_frame, read_frame
 from inspector.sandbox import CallCancelled
 
 if TYPE_CHECKING:
+    from inspector.backends.local import LocalBackend
     from inspector.sources import ModelArtifact
 
 REQUEST_BYTES = 256 << 20
 ANSWER_BYTES = 1 << 30
 TICK_S = 0.05
+GRACE_S = 30.0  # for a worker to give up a request that is over its time, before it is killed
+SEND_S = 30  # a worker that takes no bytes for so long hangs
+MOST_AT_ONCE = 64
 ENVIRONMENT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "OPENBLAS_", "TORCH_", "PYTORCH_")
 ENVIRONMENT_SET = {
     "HF_HUB_OFFLINE": "1",
@@ -43,24 +53,29 @@ ENVIRONMENT_SET = {
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONNOUSERSITE": "1",
 }
+CAPABILITIES = Capabilities(
+    full_vocabulary=True,
+    prompt_logprobs=True,
+    token_id_prompts=True,
+    padded_batches=True,
+    dtypes=("float32", "bfloat16", "float16"),
+)
 
 
 class LocalWorker:
     """Client of one worker process. Thread-safe.
 
-    Units: `timeout_s` bounds one request from its turn to its answer, loading and converting included; `idle_s` seconds.
+    Units: `timeout_s` bounds one request from its sending to its answer, loading and converting included; `idle_s` seconds.
     """
 
     name = "worker"
+    capabilities = CAPABILITIES
 
     def __init__(self, *, timeout_s: float = 600.0, idle_s: float = 1800.0, device: str | None = None) -> None:
         self._settings = {"idle_s": idle_s, "device": device}
         self._timeout_s = timeout_s
-        self._turn = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._sock: socket.socket | None = None
-        self._number = 0
-        self._begun = False
+        self._starting = threading.Lock()
+        self._link: _Link | None = None
         self.starts = 0
 
     def next_token_logits(
@@ -68,101 +83,122 @@ class LocalWorker:
         model: ModelArtifact,
         batch: Sequence[Sequence[int]],
         *,
+        dtype: str | None = None,
         report: Report | None = None,
         cancel: threading.Event | None = None,
         timeout_s: float | None = None,
     ) -> list[RawLogits]:
         """Compute in the worker (see Backend).
 
-        A cancelled request returns at once with CallCancelled. Its forward pass goes on, because a new worker would
-        have to load torch and the model again; the next request waits for its end and drops its answer.
-        A request over its time kills the worker.
+        A cancelled request returns at once with CallCancelled; the worker stops after its chunk. So does one over its
+        time; a worker that does not (it may be loading) is killed.
         """
-        tell = report or (lambda text: None)
-        started = time.perf_counter()
-        self._take_turn(tell, cancel)
-        try:
-            queue_ms = 1000 * (time.perf_counter() - started)
-            header, values = self._request(model, batch, tell, cancel, timeout_s or self._timeout_s)
-        finally:
-            self._turn.release()
-        return _results(header, values, queue_ms)
+        body = {"batch": [list(map(int, ids)) for ids in batch]}
+        header, values = self._ask("next_token_logits", model, dtype, body, report, cancel, timeout_s)
+        return _results(header, values)
 
-    def _take_turn(self, tell: Report, cancel: threading.Event | None) -> None:
-        if self._turn.acquire(blocking=False):
-            return
-        tell("waiting")
-        while not self._turn.acquire(timeout=TICK_S):
-            if cancel is not None and cancel.is_set():
-                raise CallCancelled
-
-    def _request(
+    def prompt_logprobs(
         self,
         model: ModelArtifact,
-        batch: Sequence[Sequence[int]],
-        tell: Report,
+        input_ids: Sequence[int],
+        *,
+        dtype: str | None = None,
+        report: Report | None = None,
+        cancel: threading.Event | None = None,
+        timeout_s: float | None = None,
+    ) -> PromptScores:
+        """Score a prompt in the worker (see Backend)."""
+        body = {"input_ids": list(map(int, input_ids))}
+        header, values = self._ask("prompt_logprobs", model, dtype, body, report, cancel, timeout_s)
+        half = len(values) // 2
+        logprobs, ranks = np.frombuffer(values[:half], "<f8"), np.frombuffer(values[half:], "<i8")
+        return PromptScores(logprobs, ranks, "local", header["device"], header["dtype"], header["timings_ms"])
+
+    def padded_logits(
+        self,
+        model: ModelArtifact,
+        rows: PaddedRows,
+        *,
+        dtype: str | None = None,
+        report: Report | None = None,
+        cancel: threading.Event | None = None,
+        timeout_s: float | None = None,
+    ) -> list[RawLogits]:
+        """Compute a padded batch in the worker (see Backend)."""
+        given = {"input_ids": rows.input_ids, "attention_mask": rows.attention_mask, "read_at": rows.read_at}
+        body: dict[str, Any] = {name: array.tolist() for name, array in given.items()}
+        body["position_ids"] = None if rows.position_ids is None else rows.position_ids.tolist()
+        header, values = self._ask("padded_logits", model, dtype, body, report, cancel, timeout_s)
+        return _results(header, values)
+
+    def _ask(
+        self,
+        what: str,
+        model: ModelArtifact,
+        dtype: str | None,
+        body: dict[str, Any],
+        report: Report | None,
         cancel: threading.Event | None,
-        timeout_s: float,
+        timeout_s: float | None,
     ) -> tuple[dict[str, Any], bytes]:
-        self._number += 1
-        body = {"number": self._number, "model": asdict(model), "batch": [list(map(int, ids)) for ids in batch]}
+        tell: Report = report or (lambda doing, done=0, total=0, /: None)
+        timeout_s = timeout_s or self._timeout_s
         deadline = time.monotonic() + timeout_s
-        data = pack_frame(Frame.REQUEST, json.dumps(body).encode())
+        request = {"what": what, "model": asdict(model), "dtype": dtype, **body}
+        for attempt in range(2):
+            link = self._running(tell)
+            asked = link.ask(request)
+            try:
+                return asked.answer(deadline, tell, cancel)
+            except TimeoutError:
+                threading.Thread(target=asked.end_or_kill, daemon=True).start()
+                raise _too_slow(timeout_s) from None
+            except _Gone:
+                # it had ended before it saw this request, idle or by another hand: the request is not to blame
+                if asked.begun or attempt:
+                    raise _died(link.stop()) from None
+        raise AssertionError
+
+    def _running(self, tell: Report) -> _Link:
+        with self._starting:
+            if self._link is None or not self._link.alive():
+                if self._link is not None:
+                    self._link.stop()
+                tell("starting")
+                self.starts += 1
+                self._link = _Link(self._settings)
+            return self._link
+
+    def pid(self) -> int | None:
+        """Give the worker's process id, None while there is none."""
+        link = self._link
+        return link.process.pid if link is not None and link.process.poll() is None else None
+
+    def close(self) -> None:
+        """End the worker."""
+        with self._starting:
+            if self._link is not None:
+                self._link.stop()
+            self._link = None
+
+
+class _Gone(Exception):
+    """The worker does not answer any more."""
+
+
+class _Link:
+    """One worker process and the thread that hands its answers to those who asked."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._sock, theirs = socket.socketpair()
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
+        self._sending = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, _Asked] = {}
+        self._gone = False
         try:
-            return self._attempt(data, deadline, tell, cancel)
-        except (EOFError, ConnectionError):
-            code = self._stop()
-        except TimeoutError:
-            self._stop(kill=True)
-            raise _too_slow(timeout_s) from None
-        if self._begun:
-            raise _died(code)
-        # it had ended before it saw this request, idle or by another hand: the request is not to blame
-        try:
-            return self._attempt(data, deadline, tell, cancel)
-        except (EOFError, ConnectionError):
-            raise _died(self._stop()) from None
-
-    def _attempt(
-        self, data: bytes, deadline: float, tell: Report, cancel: threading.Event | None
-    ) -> tuple[dict[str, Any], bytes]:
-        self._begun = False
-        sock = self._running(tell)
-        _send(sock, data, deadline)
-        return self._answer(sock, deadline, tell, cancel)
-
-    def _answer(
-        self, sock: socket.socket, deadline: float, tell: Report, cancel: threading.Event | None
-    ) -> tuple[dict[str, Any], bytes]:
-        """Read frames until this request's answer; those of a cancelled earlier request are dropped."""
-        while True:
-            _wait_readable(sock, deadline, cancel)
-            kind, body = read_frame(sock, ANSWER_BYTES)
-            record = json.loads(body)
-            values = read_frame(sock, ANSWER_BYTES)[1] if kind == Frame.OK else b""
-            if record["number"] != self._number:
-                continue
-            self._begun = True
-            if kind == Frame.OK:
-                return record, values
-            if kind == Frame.ERROR:
-                raise InspectorError.from_dict(record["error"])
-            tell(record["doing"])
-
-    def _running(self, tell: Report) -> socket.socket:
-        if self._sock is not None and self._process is not None and self._process.poll() is None:
-            return self._sock
-        self._stop()
-        tell("starting")
-        return self._start()
-
-    def _start(self) -> socket.socket:
-        ours, theirs = socket.socketpair()
-        self._sock = ours
-        self.starts += 1
-        try:
-            self._process = subprocess.Popen(
-                boot_command("inspector.backends.worker", "worker_main", self._settings | {"fd": theirs.fileno()}),
+            self.process = subprocess.Popen(
+                boot_command("inspector.backends.worker", "worker_main", {**settings, "fd": theirs.fileno()}),
                 env=allowed_environment(ENVIRONMENT_NAMES, ENVIRONMENT_PREFIXES, ENVIRONMENT_SET | _cache_setting()),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -172,33 +208,122 @@ class LocalWorker:
             )
         finally:
             theirs.close()
-        return ours
+        threading.Thread(target=self._read, name="logits-worker", daemon=True).start()
 
-    def _stop(self, kill: bool = False) -> int | None:
-        """End the worker; give its exit code, None if there was none."""
-        process, self._process = self._process, None
-        sock, self._sock = self._sock, None
-        if sock is not None:
-            sock.close()
-        if process is None:
-            return None
-        if kill:
-            process.kill()
+    def alive(self) -> bool:
+        """True while the worker can be asked."""
+        return not self._gone and self.process.poll() is None
+
+    def ask(self, request: dict[str, Any]) -> _Asked:
+        """Send a request."""
+        asked = _Asked(self, next(self._numbers))
+        self._asked[asked.number] = asked
+        if self._gone:  # the reading thread may have ended before it could see this one
+            asked.put(None)
+        self.send({**request, "number": asked.number})
+        return asked
+
+    def send(self, record: dict[str, Any]) -> None:
+        """Send a record; a worker that is gone is told to those who wait by the reading thread."""
         try:
-            return process.wait(5)
+            with self._sending:
+                self._sock.sendall(pack_frame(Frame.REQUEST, json.dumps(record).encode()))
+        except BlockingIOError:
+            self.stop(kill=True)
+        except OSError:
+            self._end()
+
+    def forget(self, number: int) -> None:
+        """Drop what still comes for a request."""
+        self._asked.pop(number, None)
+
+    def stop(self, kill: bool = False) -> int | None:
+        """End the worker; give its exit code."""
+        if kill:
+            self.process.kill()
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        try:
+            return self.process.wait(5)
         except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait()
+            self.process.kill()
+            return self.process.wait()
 
-    def pid(self) -> int | None:
-        """Give the worker's process id, None while there is none."""
-        process = self._process
-        return process.pid if process is not None and process.poll() is None else None
+    def _read(self) -> None:
+        try:
+            while True:
+                kind, body = read_frame(self._sock, ANSWER_BYTES)
+                record = json.loads(body)
+                values = read_frame(self._sock, ANSWER_BYTES)[1] if kind == Frame.OK else b""
+                asked = self._asked.get(record["number"])
+                if asked is not None:
+                    asked.put((kind, record, values))
+        except (EOFError, OSError, ValueError):
+            self._end()
+            self._sock.close()
 
-    def close(self) -> None:
-        """End the worker once the running request is done."""
-        with self._turn:
-            self._stop()
+    def _end(self) -> None:
+        self._gone = True
+        for asked in list(self._asked.values()):
+            asked.put(None)
+
+
+class _Asked:
+    """One request under way. `begun`: the worker has said something about it."""
+
+    def __init__(self, link: _Link, number: int) -> None:
+        self.number, self.begun = number, False
+        self._link = link
+        self._came: queue.SimpleQueue[tuple[int, dict[str, Any], bytes] | None] = queue.SimpleQueue()
+
+    def put(self, came: tuple[int, dict[str, Any], bytes] | None) -> None:
+        """Take a frame; None when the worker is gone."""
+        self._came.put(came)
+
+    def answer(self, deadline: float, tell: Report, cancel: threading.Event | None) -> tuple[dict[str, Any], bytes]:
+        """Wait for the answer. Errors: TimeoutError, CallCancelled, _Gone, those of the backend."""
+        try:
+            while True:
+                came = self._next(deadline, cancel)
+                if came is None:
+                    raise _Gone
+                self.begun = True
+                kind, record, values = came
+                if kind == Frame.PROGRESS:
+                    tell(record["doing"], record["done"], record["total"])
+                    continue
+                self._link.forget(self.number)
+                if kind == Frame.ERROR:
+                    raise InspectorError.from_dict(record["error"])
+                return record, values
+        except (TimeoutError, CallCancelled) as stopped:
+            self._link.send({"number": self.number, "cancel": True})
+            if isinstance(stopped, CallCancelled):
+                self._link.forget(self.number)
+            raise
+
+    def end_or_kill(self) -> None:
+        """Wait for the worker to give this request up; kill one that does not."""
+        deadline = time.monotonic() + GRACE_S
+        try:
+            while (came := self._next(deadline, None)) is not None and came[0] == Frame.PROGRESS:
+                pass
+        except TimeoutError:
+            self._link.stop(kill=True)
+        finally:
+            self._link.forget(self.number)
+
+    def _next(self, deadline: float, cancel: threading.Event | None) -> tuple[int, dict[str, Any], bytes] | None:
+        while True:
+            if cancel is not None and cancel.is_set():
+                raise CallCancelled
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            try:
+                return self._came.get(timeout=min(left, TICK_S) if cancel is not None else left)
+            except queue.Empty:
+                continue
 
 
 @lru_cache(maxsize=1)
@@ -214,37 +339,14 @@ def _cache_setting() -> dict[str, str]:
     return {"INSPECTOR_CACHE": str(cache.cache_dir().absolute())}
 
 
-def _send(sock: socket.socket, data: bytes, deadline: float) -> None:
-    view = memoryview(data)
-    while view:
-        sock.settimeout(max(0.001, deadline - time.monotonic()))
-        view = view[sock.send(view[: 1 << 20]) :]
-
-
-def _wait_readable(sock: socket.socket, deadline: float, cancel: threading.Event | None) -> None:
-    """Errors: TimeoutError at the deadline, CallCancelled."""
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    while True:
-        left = deadline - time.monotonic()
-        if cancel is not None and cancel.is_set():
-            raise CallCancelled
-        if left <= 0:
-            raise TimeoutError
-        if poll.poll(1000 * (min(left, TICK_S) if cancel is not None else left)):
-            sock.settimeout(max(0.001, left))  # a frame that has begun must also end in time
-            return
-
-
-def _results(header: dict[str, Any], values: bytes, queue_ms: float) -> list[RawLogits]:
+def _results(header: dict[str, Any], values: bytes) -> list[RawLogits]:
     results = []
     offset = 0
     for row in header["results"]:
         array = np.frombuffer(values, np.dtype("<f4"), row["size"], offset).astype(np.float32)
         array.setflags(write=False)
         offset += 4 * row["size"]
-        timings = row["timings_ms"] | {"queue": queue_ms}
-        results.append(RawLogits(array, "local", row["device"], row["dtype"], timings))
+        results.append(RawLogits(array, "local", row["device"], row["dtype"], row["timings_ms"], reused=row["reused"]))
     return results
 
 
@@ -272,39 +374,105 @@ def _too_slow(timeout_s: float) -> InspectorError:
 
 
 def worker_main(config: dict[str, Any]) -> NoReturn:
-    """Answer requests until the client is gone or none came for `idle_s`."""
+    """Answer requests, each in a thread, until the client is gone or none came for `idle_s`."""
     from inspector.backends.local import LocalBackend
 
-    sock = socket.socket(fileno=config["fd"])
-    backend = LocalBackend(device=config["device"])
+    server = _Server(socket.socket(fileno=config["fd"]), LocalBackend(device=config["device"]))
     while True:
-        if not select.select([sock], [], [], config["idle_s"])[0]:
+        if not select.select([server.sock], [], [], config["idle_s"])[0]:
+            if server.running:
+                continue
             os._exit(0)
         try:
-            _, body = read_frame(sock, REQUEST_BYTES)
-            _serve(sock, json.loads(body), backend.next_token_logits)
+            server.take(json.loads(read_frame(server.sock, REQUEST_BYTES)[1]))
         except (EOFError, OSError):
             os._exit(0)
 
 
-def _serve(sock: socket.socket, request: dict[str, Any], compute: Callable[..., list[RawLogits]]) -> None:
-    from inspector.sources import ArtifactFile, ModelArtifact
+class _Server:
+    """The worker's requests under way. `running`: number -> the event that gives a request up."""
 
-    number = request["number"]
+    def __init__(self, sock: socket.socket, backend: LocalBackend) -> None:
+        self.sock, self._backend = sock, backend
+        self._sending = threading.Lock()
+        self._places = threading.Semaphore(MOST_AT_ONCE)
+        self.running: dict[int, threading.Event] = {}
 
-    def report(doing: str) -> None:
-        sock.sendall(pack_frame(Frame.PROGRESS, json.dumps({"number": number, "doing": doing}).encode()))
+    def take(self, request: dict[str, Any]) -> None:
+        """Begin a request, or give one up."""
+        number = request["number"]
+        if request.get("cancel"):
+            if number in self.running:
+                self.running[number].set()
+            return
+        self.running[number] = threading.Event()
+        threading.Thread(target=self._serve, args=(request,), daemon=True).start()
 
-    report("reading")
-    record = request["model"] | {"files": tuple(ArtifactFile(**file) for file in request["model"]["files"])}
-    try:
-        results = compute(ModelArtifact(**record), request["batch"], report=report)
-    except InspectorError as error:
-        sock.sendall(pack_frame(Frame.ERROR, json.dumps({"number": number, "error": error.to_dict()}).encode()))
-        return
+    def _serve(self, request: dict[str, Any]) -> None:
+        number = request["number"]
+        try:
+            with self._places:
+                record, values = self._computed(request, self.running[number])
+            self._send(number, Frame.OK, record, values)
+        except CallCancelled:
+            error = InspectorError(ErrorKind.TimeLimit, "given up", stage="logits")
+            self._send(number, Frame.ERROR, {"error": error.to_dict()})
+        except InspectorError as error:
+            self._send(number, Frame.ERROR, {"error": error.to_dict()})
+        except OSError:
+            os._exit(0)  # the client is gone
+        except BaseException:
+            # a fault of ours: the client must not wait for an answer that never comes
+            traceback.print_exc()
+            os._exit(1)
+        finally:
+            self.running.pop(number, None)
+
+    def _computed(self, request: dict[str, Any], cancel: threading.Event) -> tuple[dict[str, Any], bytes]:
+        from inspector.sources import ArtifactFile, ModelArtifact
+
+        def report(doing: str, done: int = 0, total: int = 0, /) -> None:
+            self._send(request["number"], Frame.PROGRESS, {"doing": doing, "done": done, "total": total})
+
+        report("reading")
+        record = request["model"] | {"files": tuple(ArtifactFile(**file) for file in request["model"]["files"])}
+        model = ModelArtifact(**record)
+        options: dict[str, Any] = {"dtype": request["dtype"], "report": report, "cancel": cancel}
+        if request["what"] == "prompt_logprobs":
+            return _packed_scores(self._backend.prompt_logprobs(model, request["input_ids"], **options))
+        if request["what"] == "padded_logits":
+            return _packed(self._backend.padded_logits(model, _rows(request), **options))
+        return _packed(self._backend.next_token_logits(model, request["batch"], **options))
+
+    def _send(self, number: int, kind: Frame, record: dict[str, Any], values: bytes | None = None) -> None:
+        with self._sending:
+            self.sock.sendall(pack_frame(kind, json.dumps({"number": number, **record}).encode()))
+            if values is not None:
+                self.sock.sendall(pack_frame(Frame.PAYLOAD, values))
+
+
+def _rows(request: dict[str, Any]) -> PaddedRows:
+    def array(name: str) -> np.ndarray:
+        return np.array(request[name], np.int64)
+
+    positions = None if request["position_ids"] is None else array("position_ids")
+    return PaddedRows(array("input_ids"), array("attention_mask"), positions, array("read_at"))
+
+
+def _packed(results: list[RawLogits]) -> tuple[dict[str, Any], bytes]:
     rows = [
-        {"device": raw.device, "dtype": raw.dtype, "size": len(raw.values), "timings_ms": dict(raw.timings_ms)}
+        {
+            "device": raw.device,
+            "dtype": raw.dtype,
+            "size": len(raw.values),
+            "reused": raw.reused,
+            "timings_ms": dict(raw.timings_ms),
+        }
         for raw in results
     ]
-    sock.sendall(pack_frame(Frame.OK, json.dumps({"number": number, "results": rows}).encode()))
-    sock.sendall(pack_frame(Frame.PAYLOAD, b"".join(raw.values.astype("<f4").tobytes() for raw in results)))
+    return {"results": rows}, b"".join(raw.values.astype("<f4").tobytes() for raw in results)
+
+
+def _packed_scores(scores: PromptScores) -> tuple[dict[str, Any], bytes]:
+    record = {"device": scores.device, "dtype": scores.dtype, "timings_ms": dict(scores.timings_ms)}
+    return record, scores.logprobs.astype("<f8").tobytes() + scores.ranks.astype("<i8").tobytes()
