@@ -26,6 +26,8 @@ class ErrorKind(enum.Enum):
     UnencodableText = 2  # a lone surrogate: text that has no UTF-8 form
     UnknownPreset = 2  # no preset of that id
     UnknownModel = 2  # an OpenAI model name that no rule covers
+    SecretFound = 2  # what would be recorded holds a secret
+    RecordInvalid = 2  # no record, of another schema, or changed after it was sealed
     ContinuationInvalid = 2  # continue_final_message cannot be honoured on this render
     TemplateSyntax = 2  # Jinja cannot parse the template
     TemplateTooComplex = 2  # the template nests deeper than the parser or compiler can go
