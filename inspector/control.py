@@ -146,7 +146,10 @@ def placeholders(inspection: Inspection) -> Placeholders:
         return Placeholders(0, 0, 0, ())
     parts = [part for m in request.messages if isinstance(m.get("content"), list) for part in m["content"]]
     media = sum(1 for part in parts if isinstance(part, dict) and part.get("type") in _MEDIA)
-    tokens = [token for token in control_tokens(encoding) if is_placeholder(token.piece)]
+    ids = np.unique(encoding.input_ids[control_mask(encoding.flags)])
+    named = [token_id for token_id in ids.tolist() if is_placeholder(encoding.tokenizer.piece(token_id))]
+    rows = np.flatnonzero(np.isin(encoding.input_ids, named) & control_mask(encoding.flags)).tolist()
+    tokens = [_control_token(encoding, index) for index in rows]
     typed = [token for token in tokens if token.verdict != "control"]
     return Placeholders(media, len(tokens) - len(typed), len(typed), tuple(token.path or "" for token in typed))
 

@@ -13,7 +13,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     encoding = subject.encoding
     if encoding is None or encoding.rendered.kind != "bytes":
         return
-    spans = zip(encoding.input_ids[:LOOKED_AT].tolist(), encoding.start.tolist(), encoding.end.tolist())
+    spans = zip(*(column[:LOOKED_AT].tolist() for column in (encoding.input_ids, encoding.start, encoding.end)))
     for index, (token_id, start, end) in enumerate(spans):
         text = subject.utf8[start:end]
         if text.lower() != text and encoding.tokenizer.token_bytes(token_id).strip() == text.lower().strip():

@@ -523,16 +523,43 @@ def rewritten(subject: Subject, form: Literal["NFC", "NFKC"]) -> list[tuple[int,
     encoding = subject.encoding
     if encoding is None or encoding.rendered.kind != "bytes" or unicodedata.is_normalized(form, encoding.rendered.text):
         return []
-    found, byte = [], 0
+    found, byte, places = [], 0, _Places(encoding)
     for before, after in stretches(encoding.rendered.text, form):
-        size = len(before.encode())
-        if before != after:
-            tokens = np.flatnonzero((encoding.end > byte) & (encoding.start < byte + size)).tolist()
-            spelled = b"".join(encoding.tokenizer.token_bytes(int(encoding.input_ids[index])) for index in tokens)
+        size = len(before) if before.isascii() else len(before.encode())
+        if before != after and not (size != len(after.encode()) and places.keep_length(byte, byte + size)):
+            spelled = places.spelled(byte, byte + size)
             if before.encode() not in spelled and _common(after, spelled):
                 found.append((byte, before, after))
         byte += size
     return found
+
+
+class _Places:
+    """Which tokens lie over a stretch, and what they spell."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._start, self._end = encoding.start, np.maximum.accumulate(encoding.end)
+        sizes = np.zeros(int(encoding.input_ids.max(initial=0)) + 1, dtype=np.int64)
+        sizes[encoding.input_ids] = 1
+        for token_id in np.flatnonzero(sizes).tolist():
+            sizes[token_id] = len(encoding.tokenizer.token_bytes(token_id))
+        other = sizes[encoding.input_ids] != encoding.end - encoding.start
+        self._other = np.concatenate(([0], np.cumsum(other)))
+
+    def _tokens(self, start: int, end: int) -> tuple[int, int]:
+        first = int(np.searchsorted(self._end, start, side="right"))
+        return first, int(np.searchsorted(self._start, end, side="left"))
+
+    def keep_length(self, start: int, end: int) -> bool:
+        """Say whether every token over these bytes has as many as it spells: none was made longer or shorter."""
+        first, last = self._tokens(start, end)
+        return bool(self._other[max(first, last)] == self._other[first])
+
+    def spelled(self, start: int, end: int) -> bytes:
+        """Give what the tokens over these bytes spell."""
+        ids = self._encoding.input_ids[slice(*self._tokens(start, end))].tolist()
+        return b"".join(self._encoding.tokenizer.token_bytes(token_id) for token_id in ids)
 
 
 def _common(after: str, spelled: bytes) -> bool:

@@ -7,6 +7,7 @@ normalizers of a tokenizer.json stay the library's.
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -57,16 +58,35 @@ def normalize(text: str, form: Form) -> Normalized:
 
 
 def stretches(text: str, form: Form) -> Iterator[tuple[str, str]]:
-    """Cut the text where the form cannot reach across; give each stretch before and after."""
-    if unicodedata.is_normalized(form, text):
-        if text:
-            yield text, text
-        return
-    begin = 0
-    for at in range(1, len(text) + 1):
-        if at == len(text) or _starts_anew(text[at]):
-            yield text[begin:at], unicodedata.normalize(form, text[begin:at])
-            begin = at
+    """Cut the text where the form cannot reach across; give each stretch before and after.
+
+    What lies between stretches that the form could touch is one stretch.
+    """
+    touched = None if unicodedata.is_normalized(form, text) else _touched(text, form)
+    done = 0
+    for match in touched.finditer(text) if touched else ():
+        if match.end() <= done:
+            continue
+        begin, end = match.start(), match.end()
+        while begin > done and not _starts_anew(text[begin]):
+            begin -= 1
+        while end < len(text) and not _starts_anew(text[end]):
+            end += 1
+        if begin > done:
+            yield text[done:begin], text[done:begin]
+        for at in range(begin + 1, end + 1):
+            if at == end or _starts_anew(text[at]):
+                yield text[begin:at], unicodedata.normalize(form, text[begin:at])
+                begin = at
+        done = end
+    if done < len(text):
+        yield text[done:], text[done:]
+
+
+def _touched(text: str, form: Form) -> re.Pattern[str] | None:
+    """Match the runs of those characters of a text that the form changes, or that may join what stands before them."""
+    found = [char for char in set(text) if not unicodedata.is_normalized(form, char) or not _starts_anew(char)]
+    return re.compile(f"[{re.escape(''.join(sorted(found)))}]+") if found else None
 
 
 def _starts_anew(char: str) -> bool:
