@@ -20,7 +20,7 @@ from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import Pin, obtain, resolve_tokenizer
 from inspector.tokenizers import FAMILIES, TokenizerArtifact, family_of, load_tokenizer
 from inspector.tokenizers.base import ArtifactFile, Tokenizer
-from inspector.tokenizers.normalization import FORMS, normalize
+from inspector.tokenizers.normalization import FORMS, normalize, stretches
 from inspector.tokenizers.sp_model import PieceType, read_model
 from inspector.tokenizers.trie import read_vocabulary
 
@@ -301,6 +301,9 @@ def test_normalisation_stretch_by_stretch_equals_the_whole(form):
         assert normal.text == unicodedata.normalize(form, text)
         assert len(normal.places) == len(normal.text.encode()) + 1
         assert (np.diff(normal.places) >= 0).all() and normal.places[0] == 0 and normal.places[-1] == len(text.encode())
+        cut = list(stretches(text, form))
+        assert ("".join(part for part, _ in cut), "".join(part for _, part in cut)) == (text, normal.text)
+        assert all(made == unicodedata.normalize(form, part) for part, made in cut)
 
 
 # --- files that cannot be used ----------------------------------------------------------------------------------------------

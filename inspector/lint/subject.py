@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from inspector.lint.capabilities import Card
     from inspector.pipeline import Inspection
     from inspector.render import Rendered
+    from inspector.tokenizers.base import Tokenizer
     from inspector.vocabularies import VocabularySizes
 
 _STEP = re.compile(r"[.\[]")
@@ -534,17 +535,20 @@ def rewritten(subject: Subject, form: Literal["NFC", "NFKC"]) -> list[tuple[int,
     return found
 
 
+@functools.lru_cache(maxsize=1 << 18)
+def _size(tokenizer: Tokenizer, token_id: int) -> int:
+    return len(tokenizer.token_bytes(token_id))
+
+
 class _Places:
     """Which tokens lie over a stretch, and what they spell."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
         self._start, self._end = encoding.start, np.maximum.accumulate(encoding.end)
-        sizes = np.zeros(int(encoding.input_ids.max(initial=0)) + 1, dtype=np.int64)
-        sizes[encoding.input_ids] = 1
-        for token_id in np.flatnonzero(sizes).tolist():
-            sizes[token_id] = len(encoding.tokenizer.token_bytes(token_id))
-        other = sizes[encoding.input_ids] != encoding.end - encoding.start
+        ids, at = np.unique(encoding.input_ids, return_inverse=True)
+        sizes = np.array([_size(encoding.tokenizer, token_id) for token_id in ids.tolist()], dtype=np.int64)
+        other = sizes[at] != encoding.end - encoding.start
         self._other = np.concatenate(([0], np.cumsum(other)))
 
     def _tokens(self, start: int, end: int) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 // Every pane is asked for by itself: one request in flight a pane, the newest input wins, a slow pane holds up no other,
 // and an older answer never replaces a newer one. Answers that come close together are shown together.
 
-const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 250, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500;
+const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 400, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500, LARGE = 100000;
 
 // What decides each pane's answer: its choices, and the texts that are typed.
 const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), [...Object.values(fields), pane.template_text].join('\u0000')]);
@@ -32,9 +32,11 @@ class Asking {
     if (!other.some(Boolean)) this.changedElsewhere();
     this.checkAge(); this.settled();
     clearTimeout(this.keepTimer);
-    this.keepTimer = setTimeout(() => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())), 300);
+    this.keepTimer = setTimeout(() => keep('sessionStorage', 'inputs', JSON.stringify(this.inputs())), this.restMs());
     this.remember(true);
   }
+  // How long to wait before what is typed is kept: of a large text that takes as long as drawing does. Leaving the page keeps it too.
+  restMs() { return this.field('messages').value.length > LARGE ? 2000 : 300; }
   // An input that no pane depends on: the model of the logits or of the estimate.
   changedElsewhere() {
     this.state.logitsStale = Boolean(this.state.logits);

@@ -105,7 +105,7 @@ class Permalink {
   // ---- history ----------------------------------------------------------------------------------------------------
   remember(soon) {
     clearTimeout(this.rememberTimer);
-    if (soon) { this.rememberTimer = setTimeout(() => this.remember(), 400); return; }
+    if (soon) { this.rememberTimer = setTimeout(() => this.remember(), this.restMs() + 100); return; }
     if (!this.begun || this.opening) return;
     const state = this.capture(), said = this.linked && JSON.stringify(this.linked) !== JSON.stringify(state.inputs);
     if (said) this.linked = null;
