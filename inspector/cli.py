@@ -317,22 +317,12 @@ def _run(work: Callable[[], Any], as_json: bool, *, schema: str) -> Any:
         return work()
     except InspectorError as error:
         if as_json:
-            _print_json(_failed(schema, error))
+            from inspector import service
+
+            _print_json(service.failed_answer(schema, error))
         _finish(error.to_dict())
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-
-
-def _failed(schema: str, error: InspectorError) -> dict[str, Any]:
-    """Give the JSON of a run that stopped before it began, with every key of its schema."""
-    from inspector import service
-    from inspector.job import Options
-
-    if schema == "inspection/1":
-        return service.failed(Options(), error)
-    if schema == "comparison/1":
-        return service.failed_comparison(Options(), Options(), error)
-    return {"schema": schema, "error": error.to_dict()}
 
 
 def _finish(error: dict[str, Any] | None, side: str = "") -> None:

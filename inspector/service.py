@@ -56,25 +56,28 @@ def inspect(
     model: str | None = None,
     top_k: int = 10,
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
+    local_files: bool = True,
 ) -> dict[str, Any]:
     """Inspect in a child; give `inspection/1`, with its `error` where an artifact, a stage or a limit stopped it. With
     `model`, the next-token logits come from the model worker."""
-    job = _prepared(request, options, progress)
+    job = _prepared(request, options, progress, local_files)
     result = _inspected(options, job, session)
     if model is not None and result["error"] is None and isinstance(job, Job):
         _logits(result, job, model, top_k, session)
     return result
 
 
-def _prepared(request: bytes | Fields, options: Options, progress: Progress | None) -> Job | InspectorError:
+def _prepared(
+    request: bytes | Fields, options: Options, progress: Progress | None, local_files: bool
+) -> Job | InspectorError:
     try:
-        return prepare(request, options, progress)
+        return prepare(request, options, progress, local_files=local_files)
     except InspectorError as error:
         return error
 
 
-def _inspected(options: Options, job: Job | InspectorError, session: str) -> dict[str, Any]:
+def _inspected(options: Options, job: Job | InspectorError, session: str | None) -> dict[str, Any]:
     if isinstance(job, InspectorError):
         return failed(options, job)
     try:
@@ -118,13 +121,14 @@ def compare(
     model: str | None = None,
     top_k: int = 10,
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
+    local_files: bool = True,
 ) -> dict[str, Any]:
     """Inspect two ways in a child and compare; give `comparison/1`. A side whose artifacts cannot be had is not compared.
 
     Errors: those of a limit, which one child meets for both sides.
     """
-    jobs = [_prepared(request, options, progress) for options in (a, b)]
+    jobs = [_prepared(request, options, progress, local_files) for options in (a, b)]
     if not all(isinstance(job, Job) for job in jobs):
         return _uncompared(*(_inspected(options, job, session) for options, job in zip((a, b), jobs)))
     result = _call("compare", jobs, session)
@@ -139,7 +143,7 @@ def compare(
     return result
 
 
-def count(request: bytes | Fields, openai_model: str, *, session: str = OWN) -> dict[str, Any]:
+def count(request: bytes | Fields, openai_model: str, *, session: str | None = OWN) -> dict[str, Any]:
     """Estimate the prompt tokens that an OpenAI model bills.
 
     Errors: input errors, UnknownModel, artifact errors.
@@ -152,7 +156,7 @@ def count(request: bytes | Fields, openai_model: str, *, session: str = OWN) -> 
     return _call("count", (request, openai_model, artifact), session)
 
 
-def stages(text: str, tokenizer: str, *, progress: Progress | None = None, session: str = OWN) -> dict[str, Any]:
+def stages(text: str, tokenizer: str, *, progress: Progress | None = None, session: str | None = OWN) -> dict[str, Any]:
     """Trace a text through a tokenizer's four stages in a child; give `stages/1`.
 
     Errors: artifact errors, InputTooLarge, UnencodableText, TokenizerInvalid.
@@ -169,7 +173,7 @@ def stream(
     skip_special_tokens: bool = False,
     stop_strings: Sequence[str] = (),
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
 ) -> dict[str, Any]:
     """Step through ids as a stream shows them, in a child; give `stream/1`.
 
@@ -187,7 +191,7 @@ def tokenizers(
     *,
     prices: dict[str, float] | None = None,
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
 ) -> dict[str, Any]:
     """Tokenize a text with several tokenizers in a child; give `tokenizers/1` with the table as `csv`.
 
@@ -205,7 +209,7 @@ def differences(
     token: str | bool | None = None,
     local: bool = True,
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
 ) -> dict[str, Any]:
     """Give what bites about a tokenizer: how it loads, its sizes against the model's, its end and begin tokens.
 
@@ -238,7 +242,7 @@ def lint(
     base: str | None = None,
     ignore: dict[str, str] | None = None,
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
     local_files: bool = True,
 ) -> dict[str, Any]:
     """Check a request with every rule in a child; give `lint/1`.
@@ -285,13 +289,18 @@ def _model_files(ref: str, progress: Progress | None, local_files: bool) -> dict
 
 
 def budget(
-    request: bytes | Fields, options: Options, *, progress: Progress | None = None, session: str = OWN
+    request: bytes | Fields,
+    options: Options,
+    *,
+    progress: Progress | None = None,
+    session: str | None = OWN,
+    local_files: bool = True,
 ) -> dict[str, Any]:
     """Fit a request into a context window in a child; give `budget/1`. A budget that rejects is in its `error`.
 
     Errors: artifact errors, OptionInvalid where no window is known, those of a limit.
     """
-    return _call("budget", prepare(request, options, progress), session)
+    return _call("budget", prepare(request, options, progress, local_files=local_files), session)
 
 
 def labels(
@@ -302,7 +311,7 @@ def labels(
     max_length: int | None = None,
     generation_tag_only: bool = False,
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
 ) -> dict[str, Any]:
     """Label a request for training in a child; give `labels/1`. Errors: of every stage, artifact and limit."""
     return _call("labels", (prepare(request, options, progress), mode, max_length, generation_tag_only), session)
@@ -317,7 +326,7 @@ def batch(
     packed: bool = False,
     mode: str = "assistant_only",
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
 ) -> dict[str, Any]:
     """Lay several requests out as one batch in a child; give `batch/1`, or `packed/1`. Errors: as `labels`."""
     jobs = [prepare(request, options, progress) for request in requests]
@@ -332,7 +341,7 @@ def prefix(
     model_revision: str = "",
     adapter: str = "none",
     progress: Progress | None = None,
-    session: str = OWN,
+    session: str | None = OWN,
 ) -> dict[str, Any]:
     """Compare each step of a conversation with the next in a child; give `prefix/1`. Errors: as `labels`."""
     return _call("prefix", (prepare(request, options, progress), block_size, model_revision, adapter), session)
@@ -344,7 +353,7 @@ def next_tokens(
     *,
     model: str,
     top_k: int = 10,
-    session: str = OWN,
+    session: str | None = OWN,
     local_files: bool = True,
 ) -> dict[str, Any]:
     """Give the next-token logits of each side: {sides: [{logits, error}], compare: comparison/1's logits or null}."""
@@ -367,7 +376,7 @@ def _next_token(
     options: Options,
     model: str,
     top_k: int,
-    session: str,
+    session: str | None,
     local_files: bool,
 ) -> tuple[NextTokenLogits | None, InspectorError | None]:
     try:
@@ -392,6 +401,15 @@ def _no_such_model(model: str) -> InspectorError:
         where={"option": "model"},
         remedy=f"choose {' or '.join(known)}",
     )
+
+
+def failed_answer(schema: str, error: InspectorError) -> dict[str, Any]:
+    """Give the JSON of a run that stopped before it began, with every key of its schema."""
+    if schema == "inspection/1":
+        return failed(Options(), error)
+    if schema == "comparison/1":
+        return failed_comparison(Options(), Options(), error)
+    return {"schema": schema, "error": error.to_dict()}
 
 
 def failed(options: Options, error: InspectorError) -> dict[str, Any]:
@@ -421,13 +439,13 @@ def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _call(job: str, value: Any, session: str) -> Any:
+def _call(job: str, value: Any, session: str | None) -> Any:
     """Run a job. The child unpickles what we wrote; we only ever read JSON from a child."""
     answer = sandbox().call(job, pickle.dumps(value), session=session)
     return loads(answer.decode(), limits=_ANSWER_LIMITS)
 
 
-def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: str) -> NextTokenLogits | None:
+def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: str | None) -> NextTokenLogits | None:
     """Add logits to an inspection; an error of that stage goes into its `error`."""
     try:
         logits = _named_logits(job, result["input_ids"], model, top_k, session)
@@ -439,7 +457,7 @@ def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: s
     return logits
 
 
-def _named_logits(job: Job, input_ids: list[int], model: str, top_k: int, session: str) -> NextTokenLogits:
+def _named_logits(job: Job, input_ids: list[int], model: str, top_k: int, session: str | None) -> NextTokenLogits:
     """Ask the model worker, and name the ids in a child that has the tokenizer."""
     from inspector.sources import resolve_model
 

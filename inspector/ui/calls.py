@@ -67,15 +67,16 @@ def call(job: str, value: Any, session: str, *, supersede: bool = False, cancel:
     answer = service.sandbox().call(
         job, pickle.dumps(value), session=f"page-{session}", supersede=supersede, cancel=cancel
     )
-    return _escaped(answer.decode("utf-8", "surrogatepass"))
+    return escaped(answer.decode("utf-8", "surrogatepass"))
 
 
 def text_of(value: Any) -> str:
     """Write an answer as JSON text that can be sent."""
-    return _escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Write lone surrogates of JSON text as escapes, which can be sent."""
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -9,7 +9,7 @@ import gradio as gr
 
 from inspector import presets
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
-from inspector.ui import diff, findings, serve, templates, tools
+from inspector.ui import api, diff, findings, serve, templates, tools
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
@@ -22,6 +22,7 @@ PAGE_ENGINES = (
 )  # the default first; llama.cpp's runs in a server of its own, which a page does not start
 POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
 CONCURRENCY = 8
+API_CONCURRENCY, API_WAITING = 4, 64  # calls of the named endpoints that run, that wait; the page's own are not queued
 
 FIRST_MESSAGES = [
     {"role": "system", "content": "You are a helpful assistant."},
@@ -38,12 +39,33 @@ body, gradio-app { margin: 0; padding: 0; }
 """
 
 
+class Page(gr.Blocks):
+    """Blocks whose events are the named endpoints only: values go to the function and back untouched.
+
+    Gradio would look through them for objects that name a file or an address, fetch those, and keep the last values of
+    every session in memory. Both methods are Gradio's own names, of the version that requirements.txt pins.
+    """
+
+    async def preprocess_data(
+        self, block_fn: Any, inputs: list[Any], state: Any, explicit_call: bool = False
+    ) -> list[Any]:
+        """Give the inputs as they came."""
+        self.validate_inputs(block_fn, inputs)
+        return list(inputs)
+
+    async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
+        """Give the one answer of an endpoint as it is."""
+        return [predictions]
+
+
 def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
-    with gr.Blocks(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
+    with Page(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
         functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS, *findings.FUNCTIONS]
         Bench(value=start_value(), server_functions=functions)
-    page.queue(default_concurrency_limit=CONCURRENCY, api_open=False)
+        for endpoint in api.ENDPOINTS:
+            gr.api(endpoint.function(), api_name=endpoint.name, concurrency_limit=API_CONCURRENCY, concurrency_id="api")
+    page.queue(default_concurrency_limit=CONCURRENCY, api_open=False, max_size=API_WAITING)
     return page
 
 
@@ -57,6 +79,7 @@ def launch_settings() -> dict[str, Any]:
         "footer_links": [],
         "css": PAGE_CSS,
         "show_error": False,
+        "mcp_server": True,
     }
 
 

@@ -1,0 +1,320 @@
+"""The named endpoints for programs and assistants: HTTP, gradio_client, and MCP tools. One table says all there is.
+
+An answer is JSON *text*, the same as `python -m inspector ... --json` prints; an error is in its `error`, never an
+exception. Text and no object, because Gradio looks through objects for files to serve, and would find those that a
+visitor's request names; and because numbers must stay as they were spelled.
+
+Nothing is decided here but what a parameter may be and how long an answer: artifacts and sandbox are service.py's.
+"""
+
+from __future__ import annotations
+
+import inspect as python_inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from inspector import service
+from inspector.errors import ErrorKind, InspectorError
+from inspector.job import (
+    DEFAULT_MODEL,
+    DEFAULT_TOKENIZER,
+    MAX_REQUEST_BYTES,
+    Options,
+    make_options,
+    request_bytes,
+    side_options,
+)
+from inspector.jsontext import loads
+from inspector.request import dump_request
+from inspector.ui import calls
+
+MOST_TOP = 100  # rows of next tokens
+MOST_OWN_ANSWER, MOST_ANSWER = 256_000_000, 8_000_000  # characters: for oneself, for strangers
+BRIEF_TEXT = 2000  # characters of the rendered text in a brief answer
+_LISTS = ("tokens", "input_ids", "attention_mask", "position_ids", "assistant_mask", "safe_input_ids")
+_UNSET = python_inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of endpoints: its type as programs see it, its default, and what it means."""
+
+    name: str
+    type: Any
+    default: Any
+    text: str
+
+    def check(self, value: Any) -> Any:
+        """Give the value.
+
+        Errors: OptionInvalid for another type.
+        """
+        kinds = typing.get_args(self.type) or (self.type,)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise _wrong(
+                self.name, f"{self.name} is {type(value).__name__}, not {names}", f"give {self.name} as {names}"
+            )
+        return value
+
+
+_REQUEST = Parameter(
+    "request", str | list | dict, _UNSET,
+    "An array of chat messages, or an object with messages, tools, documents and chat_template_kwargs; as JSON, or as JSON "
+    "text where the spelling of numbers and the order of keys must be kept.",
+)  # fmt: skip
+_TOKENIZER = Parameter(
+    "tokenizer",
+    str,
+    DEFAULT_TOKENIZER,
+    "A preset id such as smollm2 or qwen3, or a source such as hf:ORG/NAME@REVISION.",
+)
+_TEMPLATE = Parameter("template", str, "", "A template's preset id, id@revision or source; empty: the tokenizer's own.")
+_TEXT = Parameter("template_text", str, "", "The Jinja source of a chat template, used instead of `template`.")
+_MODEL = Parameter("model", str, DEFAULT_MODEL, "The model that is asked; it must read the ids of the tokenizer.")
+_SHARED = (
+    Parameter("name", str, "", "Which of several named templates of the tokenizer."),
+    Parameter("arguments", str | dict, "", 'Template arguments as a JSON object, such as {"enable_thinking": false}.'),
+    Parameter("add_generation_prompt", bool, True, "Whether the template opens the assistant's next turn."),
+    Parameter("continue_final_message", bool, False, "Continue the last message instead of opening a new turn."),
+    Parameter("clock", str, "", "The time that templates see, ISO 8601; empty: now."),
+    Parameter("profile", str, "transformers", "What is done to the request before: transformers, vllm or openai."),
+    Parameter("engine", str, "jinja2", "The template engine: jinja2 or minijinja."),
+    Parameter("context_window", int, 0, "Fit the input into so many tokens; 0: no limit."),
+    Parameter("max_new_tokens", int, 0, "Tokens of the window that are kept for the answer."),
+    Parameter(
+        "policy", str, "messages",
+        "What gives way: messages, keep_first, drop_middle, tokens_left, tokens_right, tokens_middle or reject.",
+    ),
+)  # fmt: skip
+_BRIEF = Parameter(
+    "brief", bool, False, "Leave out the request and every list with an entry a token. Short enough to read."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One endpoint and MCP tool: `work` takes the checked values and gives the JSON value of `schema`."""
+
+    name: str
+    schema: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    work: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def answer(self, *values: Any) -> str:
+        """Give the answer as JSON text; every error is in it."""
+        try:
+            given = dict(zip((parameter.name for parameter in self.parameters), values))
+            checked = {each.name: each.check(given[each.name]) for each in self.parameters}
+            found = self.work(checked)
+            return _bounded(_brief(found) if checked.get("brief") else found, "brief" in checked)
+        except InspectorError as error:
+            return _text(service.failed_answer(self.schema, error))
+
+    def function(self) -> Callable[..., str]:
+        """Give the function that Gradio reads names, types, defaults and descriptions from."""
+
+        def call(*values: Any) -> str:
+            return self.answer(*values)
+
+        kind = python_inspect.Parameter.POSITIONAL_OR_KEYWORD
+        call.__name__ = call.__qualname__ = self.name
+        call.__annotations__ = {each.name: each.type for each in self.parameters} | {"return": str}
+        call.__signature__ = python_inspect.Signature(  # type: ignore[attr-defined]
+            [python_inspect.Parameter(p.name, kind, default=p.default, annotation=p.type) for p in self.parameters],
+            return_annotation=str,
+        )
+        listed = "\n".join(f"    {each.name}: {each.text}" for each in self.parameters)
+        call.__doc__ = f"{self.text}\n\nParameters:\n{listed}\nReturns:\n    JSON text of schema {self.schema}.\n"
+        return call
+
+
+def _inspect(given: dict[str, Any]) -> dict[str, Any]:
+    return service.inspect(_request(given), _options(given), **_access())
+
+
+def _compare(given: dict[str, Any]) -> dict[str, Any]:
+    shared = {**given, "clock": given["clock"] or _now()}
+    a, b = (_options({**shared, "template": "", **side_options(given[side])}) for side in "ab")
+    return service.compare(_request(given), a, b, **_access())
+
+
+def _lint(given: dict[str, Any]) -> dict[str, Any]:
+    from inspector.lint import RULES
+    from inspector.lint.report import check_ignored
+
+    ignore = check_ignored(_object(given, "ignore"), (rule.id for rule in RULES))
+    return service.lint(_request(given), _options(given), base=given["base"] or None, ignore=ignore, **_access())
+
+
+def _budget(given: dict[str, Any]) -> dict[str, Any]:
+    return service.budget(_request(given), _options(given), **_access())
+
+
+def _next_token(given: dict[str, Any]) -> dict[str, Any]:
+    top_k = given["top_k"]
+    if not 1 <= top_k <= MOST_TOP:
+        raise _wrong("top_k", f"{top_k} next tokens are asked for", f"ask for 1 to {MOST_TOP}")
+    side = service.next_tokens(_request(given), [_options(given)], model=given["model"], top_k=top_k, **_access())[
+        "sides"
+    ][0]
+    return {"schema": "next_token/1", **side}
+
+
+ENDPOINTS = (
+    Endpoint(
+        "inspect", "inspection/1",
+        "Show exactly what a chat template and a tokenizer send to a language model: the rendered prompt, its tokens with ids "
+        "and bytes, which message field or template line wrote each of them, control tokens forged by content, and findings. "
+        "Use it to see a prompt, count its tokens or find out why a model is given something else than was meant. "
+        "With brief=true the answer holds counts, findings and the beginning of the text without a list of all tokens.",
+        (_REQUEST, _TOKENIZER, _TEMPLATE, _TEXT, *_SHARED, _BRIEF), _inspect,
+    ),
+    Endpoint(
+        "compare", "comparison/1",
+        "Render and tokenize one request in two ways and say where the results part, and why: another tokenizer, another "
+        "template, another revision of it. Sides a and b are TOKENIZER or TOKENIZER,TEMPLATE, such as smollm2,qwq-32b@16488a.",
+        (
+            _REQUEST,
+            Parameter("a", str, _UNSET, "Side A: TOKENIZER or TOKENIZER,TEMPLATE."),
+            Parameter("b", str, _UNSET, "Side B: TOKENIZER or TOKENIZER,TEMPLATE."),
+            *_SHARED, _BRIEF,
+        ), _compare,
+    ),
+    Endpoint(
+        "lint", "lint/1",
+        "Check a chat request, its chat template and its tokenizer for known mistakes: doubled BOS, dropped messages or tools, "
+        "forged control tokens, a missing generation prompt, and more. Each finding has a rule, a severity, a place and a "
+        "remedy; the template's capabilities (system, tools, reasoning, ...) are listed too.",
+        (
+            _REQUEST, _TOKENIZER, _TEMPLATE, _TEXT,
+            Parameter("base", str, "", "A tokenizer that this one should be equal to; empty: none."),
+            Parameter("ignore", str | dict, "", 'Rules to silence with a reason, as a JSON object {"RULE": "reason"}.'),
+            *_SHARED,
+        ), _lint,
+    ),
+    Endpoint(
+        "budget", "budget/1",
+        "Fit a chat request into a context window: which messages, tools and documents are kept, cut or dropped, why, how many "
+        "tokens each takes, and what that broke. With context_window 0 the model's own window is taken, where it is known.",
+        (_REQUEST, _TOKENIZER, _TEMPLATE, _TEXT, *_SHARED), _budget,
+    ),
+    Endpoint(
+        "next_token", "next_token/1",
+        "Ask a real, small language model for its most likely next tokens after the rendered request, with logits and "
+        "probabilities. Slower than the others: a model runs.",
+        (
+            _REQUEST, _TOKENIZER, _TEMPLATE, _TEXT, _MODEL,
+            Parameter("top_k", int, 10, f"How many tokens to list, at most {MOST_TOP}."),
+            *_SHARED,
+        ), _next_token,
+    ),
+)  # fmt: skip
+
+
+def _access() -> dict[str, Any]:
+    """Strangers get a child of their own for every call, and no file of this machine."""
+    own = calls.own_machine()
+    return {"session": service.OWN if own else None, "local_files": own}
+
+
+def _request(given: dict[str, Any]) -> bytes:
+    data = request_bytes(given["request"])
+    if len(data) > MAX_REQUEST_BYTES:
+        raise InspectorError(
+            ErrorKind.InputTooLarge,
+            f"the request has {len(data):,} bytes, the limit is {MAX_REQUEST_BYTES:,}",
+            stage="request",
+            where={"limit": MAX_REQUEST_BYTES},
+            remedy="send a smaller request",
+        )
+    return data
+
+
+def _options(given: dict[str, Any]) -> Options:
+    """Errors: OptionInvalid."""
+    for name in ("context_window", "max_new_tokens"):
+        if given[name] < 0:
+            raise _wrong(name, f"{name} is {given[name]}", "give 0 or more")
+    same = (
+        "tokenizer",
+        "add_generation_prompt",
+        "continue_final_message",
+        "profile",
+        "engine",
+        "max_new_tokens",
+        "policy",
+    )
+    return make_options(
+        **{name: given[name] for name in same},
+        **{name: given.get(name) or None for name in ("template", "template_text", "name", "clock", "context_window")},
+        arguments=_object(given, "arguments"),
+    )
+
+
+def _object(given: dict[str, Any], name: str) -> dict[str, Any]:
+    """Read a JSON object that may have come as text.
+
+    Errors: OptionInvalid, InputInvalid.
+    """
+    value = given[name]
+    if isinstance(value, str):
+        value = loads(value, root=name, stage="options") if value.strip() else {}
+    if not isinstance(value, dict):
+        raise _wrong(name, f"{name} is no JSON object", 'write {"name": value, ...}')
+    return value
+
+
+def _now() -> str:
+    from datetime import datetime
+
+    return datetime.now().astimezone().isoformat()
+
+
+def _wrong(option: str, message: str, remedy: str) -> InspectorError:
+    return InspectorError(ErrorKind.OptionInvalid, message, stage="options", where={"option": option}, remedy=remedy)
+
+
+def _brief(value: dict[str, Any]) -> dict[str, Any]:
+    """Give `inspection/1` or `comparison/1` without what has an entry a token, as `inspection-brief/1` or
+    `comparison-brief/1`."""
+    if value["schema"] == "comparison/1":
+        kept = {key: entry for key, entry in value.items() if key != "token_diff"}
+        return {**kept, "schema": "comparison-brief/1", "a": _brief(value["a"]), "b": _brief(value["b"])}
+    kept = {key: entry for key, entry in value.items() if key not in (*_LISTS, "request")}
+    ids, rendered = value["input_ids"], value["rendered"]
+    if rendered is not None:
+        text = rendered["text"]
+        cut = None if text is None else text[:BRIEF_TEXT]
+        rendered = {
+            **{key: entry for key, entry in rendered.items() if key != "segments"},
+            "text": cut,
+            "cut": cut != text,
+        }
+    return {
+        **kept,
+        "schema": "inspection-brief/1",
+        "num_tokens": None if ids is None else len(ids),
+        "rendered": rendered,
+    }
+
+
+def _bounded(value: dict[str, Any], has_brief: bool) -> str:
+    """Errors: OutputTooLarge."""
+    text, most = _text(value), MOST_OWN_ANSWER if calls.own_machine() else MOST_ANSWER
+    if len(text) > most:
+        raise InspectorError(
+            ErrorKind.OutputTooLarge,
+            f"the answer has {len(text):,} characters, the limit is {most:,}",
+            stage="sandbox",
+            where={"limit": most},
+            remedy="set brief, or send a shorter request" if has_brief else "send a shorter request",
+        )
+    return text
+
+
+def _text(value: Any) -> str:
+    return calls.escaped(dump_request(value))
