@@ -57,6 +57,12 @@ class ErrorKind(enum.Enum):
     HubAuth = 3  # the Hub refused the token
     HubTimeout = 3  # the Hub did not answer in time
     HubError = 3  # the Hub answered with an error
+    ServerUnreachable = 3  # no connection to a model server
+    ServerAuth = 3  # a model server wants a key, or refuses ours
+    ServerModelMissing = 3  # a model server has no model of that name
+    ServerBusy = 3  # a model server takes no request now
+    ServerError = 3  # a model server failed, or its answer is none
+    LogprobsMissing = 3  # a model server answered without the log-probabilities that were asked for
     CacheFull = 3  # the disk or the cache's own bound is full
     InputTooLarge = 4  # bytes or counts of the request over the limit (too deep a nesting is InputInvalid)
     OutputTooLarge = 4  # the rendered text or the answer over the limit

@@ -18,8 +18,9 @@ from inspector.errors import ErrorKind, InspectorError
 if TYPE_CHECKING:
     from inspector.sources import ModelArtifact
 
-BACKENDS = ("local", "worker")
-"""Names for `load_backend`, each a module here: `local` computes in this process, `worker` in a process of its own."""
+BACKENDS = ("local", "worker", "openai", "zerogpu")
+"""Names for `load_backend`, each a module here: `local` computes in this process, `worker` in a process of its own,
+`openai` asks a model server, `zerogpu` borrows a GPU on a Hugging Face Space."""
 
 
 class Report(Protocol):
@@ -153,8 +154,11 @@ class Backend(Protocol):
         ...
 
 
-def load_backend(name: str) -> Backend:
-    """Give the process's one backend of that name. Errors: OptionInvalid."""
+def load_backend(name: str, url: str | None = None, *, public: bool = False) -> Backend:
+    """Give the process's one backend of that name; `url`: the server of `openai`, `public`: a page for others asks.
+
+    Errors: OptionInvalid.
+    """
     if name not in BACKENDS:
         raise InspectorError(
             ErrorKind.OptionInvalid,
@@ -163,4 +167,14 @@ def load_backend(name: str) -> Backend:
             where={"option": "backend"},
             remedy=f"one of {', '.join(BACKENDS)}",
         )
-    return importlib.import_module(f"inspector.backends.{name}").shared()
+    if (name == "openai") != (url is not None):
+        raise InspectorError(
+            ErrorKind.OptionInvalid,
+            "the backend openai needs the address of a server" if url is None else f"the backend {name} asks no server",
+            stage="logits",
+            where={"option": "backend_url"},
+            remedy="give both, or neither: --backend openai --backend-url http://127.0.0.1:8000",
+        )
+    module = importlib.import_module(f"inspector.backends.{name}")
+    backend: Backend = module.shared() if url is None else module.connect(url, public)
+    return backend
