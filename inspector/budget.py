@@ -34,7 +34,7 @@ class Policy(enum.Enum):
     """What to do when the whole does not fit."""
 
     MESSAGES = "messages"  # required parts, then history newest first, then documents; what does not fit is passed over
-    KEEP_FIRST = "keep_first"  # required parts, the first turn, then the newest messages without a gap
+    KEEP_FIRST = "keep_first"  # required parts, the first turns, then the newest messages without a gap
     DROP_MIDDLE = "drop_middle"  # required parts, then newest and oldest turns in alternation
     TOKENS_LEFT = "tokens_left"  # cut ids from the left, as vLLM's truncate_prompt_tokens
     TOKENS_RIGHT = "tokens_right"  # cut ids from the right, as transformers' truncation_side="right"
@@ -47,7 +47,8 @@ class Budget:
     """A context window of N positions of which g are reserved for output: n_input + g <= N.
 
     `whole_turns`: a user message stands or falls with its answers. `document_order`: indices of documents by priority,
-    the most wanted first; those it does not name come after them, as given.
+    the most wanted first; those it does not name come after them, as given. `first_turns`: how many turns keep_first keeps
+    at the chat's beginning.
     """
 
     context_window: int
@@ -55,6 +56,7 @@ class Budget:
     policy: Policy = Policy.MESSAGES
     whole_turns: bool = False
     document_order: tuple[int, ...] = ()
+    first_turns: int = 1
 
     @property
     def max_input_tokens(self) -> int:
@@ -97,6 +99,7 @@ class BudgetDecision:
             "dropped": [{"path": d.path, "tokens": d.tokens, "reason": d.reason} for d in self.dropped],
             "whole_turns": self.budget.whole_turns,
             "document_order": list(self.budget.document_order),
+            "first_turns": self.budget.first_turns,
             "broken": [entry.to_dict() for entry in self.broken],
             "checks": [check.to_dict() for check in self.checks],
         }
@@ -152,6 +155,7 @@ def make_budget(
     policy: str = "messages",
     whole_turns: bool = False,
     document_order: Sequence[int] = (),
+    first_turns: int = 1,
 ) -> Budget:
     """Check the numbers and the policy's name.
 
@@ -172,7 +176,9 @@ def make_budget(
         raise _bad_option(
             "document_order", f"{list(document_order)} is no order of documents", "each index once, from 0"
         )
-    return Budget(context_window, max_new_tokens, Policy(policy), whole_turns, tuple(document_order))
+    if first_turns < 0:
+        raise _bad_option("first_turns", f"{first_turns} turns cannot be kept", "a number from 0")
+    return Budget(context_window, max_new_tokens, Policy(policy), whole_turns, tuple(document_order), first_turns)
 
 
 def fit_context(
@@ -302,6 +308,13 @@ def required_messages(messages: Sequence[dict[str, Any]]) -> set[int]:
         if required.intersection(unit):
             required.update(unit)
     return required
+
+
+def required_part(conversation: Conversation) -> Conversation:
+    """Give what no message-level policy drops: the required messages with all tools, without documents."""
+    messages = conversation.messages
+    kept = [messages[index] for index in sorted(required_messages(messages))]
+    return replace(conversation, messages=kept, documents=None if conversation.documents is None else [])
 
 
 class _Mistaken(Exception):
@@ -514,11 +527,13 @@ def _order_messages(search: _Search, units: list[tuple[int, ...]]) -> None:
 
 def _order_keep_first(search: _Search, units: list[tuple[int, ...]]) -> None:
     turns = _turns(search.conversation.messages, units)
-    if turns:
-        refusal = search.try_group(turns[0], oldest=True)
+    first = turns[: search.budget.first_turns]
+    for turn in first:
+        refusal = search.try_group(turn, oldest=True)
         if refusal:
-            search._drop(turns[0], 0, refusal)
-        search.add_newest_first([unit for unit in units if unit[0] not in turns[0]], stop_at_miss=True)
+            search._drop(turn, 0, refusal)
+    tried = {index for turn in first for index in turn}
+    search.add_newest_first([unit for unit in units if unit[0] not in tried], stop_at_miss=True)
 
 
 def _order_drop_middle(search: _Search, units: list[tuple[int, ...]]) -> None:
@@ -576,10 +591,12 @@ def _all_or_nothing(conversation: Conversation, encoding: Encoding, budget: Budg
 
 def _cut_tokens(conversation: Conversation, encoding: Encoding, budget: Budget) -> BudgetedInput:
     """Cut ids as engines do; structure may break, and the decision says which units lost tokens."""
-    total, limit = len(encoding), min(len(encoding), budget.max_input_tokens)
-    head = {Policy.TOKENS_LEFT: 0, Policy.TOKENS_RIGHT: limit, Policy.TOKENS_MIDDLE: limit - limit // 2}[budget.policy]
-    ranges = [(0, head), (total - (limit - head), total)]
-    kept = encoding if limit == total else cut_encoding(encoding, [pair for pair in ranges if pair[0] < pair[1]])
+    total, ranges = len(encoding), cut_ranges(len(encoding), budget)
+    kept = (
+        encoding
+        if total <= budget.max_input_tokens
+        else cut_encoding(encoding, [pair for pair in ranges if pair[0] < pair[1]])
+    )
     before, after = _unit_tokens(encoding), _unit_tokens(kept)
     paths = unit_paths(conversation)
     lost = {path: before.get(path, 0) - after.get(path, 0) for path in paths}
@@ -595,6 +612,17 @@ def _cut_tokens(conversation: Conversation, encoding: Encoding, budget: Budget) 
         broken=breaks_of_cut(conversation, encoding, ranges, message_units(conversation.messages)),
     )
     return BudgetedInput(kept, decision)
+
+
+def cut_ranges(total: int, budget: Budget) -> list[tuple[int, int]]:
+    """Give the token ranges (half-open, ascending, either may be empty) that a token-level policy keeps of an input.
+
+    >>> cut_ranges(10, make_budget(4, policy="tokens_middle"))
+    [(0, 2), (8, 10)]
+    """
+    limit = min(total, budget.max_input_tokens)
+    head = {Policy.TOKENS_LEFT: 0, Policy.TOKENS_RIGHT: limit, Policy.TOKENS_MIDDLE: limit - limit // 2}[budget.policy]
+    return [(0, head), (total - (limit - head), total)]
 
 
 def _unit_tokens(encoding: Encoding) -> dict[str, int]:

@@ -61,6 +61,9 @@ def budget_command(
     document_order: Annotated[
         str, typer.Option("--document-order", metavar="I,J,...", help="Documents by priority, as indices from 0.")
     ] = "",
+    first_turns: Annotated[
+        int, typer.Option("--first-turns", metavar="K", help="Turns at the beginning that keep_first keeps.")
+    ] = 1,
     as_json: JsonOpt = False,
 ) -> None:
     """Fit a request into a context window, and say what is kept, dropped, broken and checked. Exit code 4 if it is rejected."""
@@ -71,7 +74,7 @@ def budget_command(
         options = _shared(tokenizer, template, name, set_, clock, profile) | {
             "add_generation_prompt": not no_generation_prompt, "context_window": context_window,
             "max_new_tokens": max_new_tokens, "policy": policy, "whole_turns": whole_turns,
-            "document_order": _indices(document_order),
+            "document_order": _indices(document_order), "first_turns": first_turns,
         }  # fmt: skip
         with _progress() as progress:
             return service.budget(_read(request), _options(options), progress=progress)

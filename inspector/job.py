@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -56,6 +56,7 @@ class Options:
     policy: str = "messages"
     whole_turns: bool = False
     document_order: tuple[int, ...] = ()
+    first_turns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,13 @@ def prepare(
         origin = resolve_template(options.template, progress, options.name, token=token, local=local_files)
         template = origin if template is None else edited(origin, template.text)
     return Job(request, options, tokenizer, template)
+
+
+def without_window(job: Job) -> Job:
+    """Give the job without a budget: what is the same whatever the window is."""
+    plain = Options()
+    names = ("context_window", "max_new_tokens", "policy", "whole_turns", "document_order", "first_turns")
+    return replace(job, options=replace(job.options, **{name: getattr(plain, name) for name in names}))
 
 
 def check_reference(option: str, ref: str) -> None:

@@ -47,6 +47,7 @@ JOBS: dict[str, str] = {
     "page_stages": "inspector.jobs:page_stages",
     "page_stream": "inspector.jobs:page_stream",
     "page_tokenizers": "inspector.jobs:page_tokenizers",
+    "page_budget": "inspector.jobs:page_budget",
 }
 
 
@@ -364,6 +365,55 @@ def budget(payload: bytes) -> bytes:
     from inspector.training import runs
 
     return _answer(runs.budget(pickle.loads(payload)))
+
+
+_FITTINGS_KEPT = 6  # as many as a page has panes
+_fittings: list[tuple[Any, Any, Any]] = []  # (Job without its window, Fitting, picture), newest last
+
+
+def page_budget(payload: bytes) -> bytes:
+    """Fit pickled [(Job, key of the picture that the page has)]; give the panes of the page's Budget view.
+
+    The conversation is rendered and tokenized once for all windows that are tried. A pane that fails has an `error`.
+    """
+    return _answer({"panes": [_pane_budget(*each) for each in pickle.loads(payload)]})
+
+
+def _pane_budget(job: Any, key: str | None) -> dict[str, Any]:
+    from inspector.budget import BudgetRejected
+    from inspector.pipeline import budget_of
+    from inspector.ui.payload import error_text, place_of
+    from inspector.ui.views import budget as page
+
+    try:
+        budget = budget_of(job.options)
+        fitting, picture = _fitting(job)
+        try:
+            fitted = fitting.fit(job.options)
+        except BudgetRejected as error:
+            return page.answer(picture, key, budget, error.decision, error.encoding, error_text(error))
+    except InspectorError as error:
+        return {"error": error_text(error), "place": place_of(error)}
+    if fitted is None:
+        return page.answer(picture, key, None, None, fitting.whole)
+    return page.answer(picture, key, budget, fitted.decision, fitted.encoding)
+
+
+def _fitting(job: Any) -> tuple[Any, Any]:
+    """Give what fits the job's conversation, and its picture; those of other windows are the same."""
+    from inspector.job import without_window
+    from inspector.pipeline import Fitting
+    from inspector.ui.views import budget as page
+
+    plain = without_window(job)
+    for known, fitting, picture in _fittings:
+        if known == plain:
+            return fitting, picture
+    fitting = Fitting(plain)
+    picture = {**page.picture(fitting.whole, fitting.conversation), "required": fitting.required_tokens()}
+    _fittings.append((plain, fitting, picture))
+    del _fittings[:-_FITTINGS_KEPT]
+    return fitting, picture
 
 
 def labels(payload: bytes) -> bytes:

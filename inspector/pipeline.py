@@ -19,7 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inspector.breaks import lengths_check
-from inspector.budget import Budget, BudgetDecision, BudgetRejected, Lengths, fit_context, make_budget, told_lengths
+from inspector.budget import (
+    Budget,
+    BudgetDecision,
+    BudgetedInput,
+    BudgetRejected,
+    Lengths,
+    fit_context,
+    make_budget,
+    required_part,
+    told_lengths,
+)
 from inspector.encode import Encoding, encode, token_rows
 from inspector.errors import ErrorKind, InspectorError
 from inspector.findings import Finding
@@ -198,7 +208,7 @@ class _Building:
 
 
 def _run_stages(job: Job, building: _Building) -> None:
-    budget = _budget(job.options)
+    budget = budget_of(job.options)
     conversation, shared = _begin(job, building)
 
     def assemble(part: Conversation) -> Encoding:
@@ -216,8 +226,12 @@ def _run_stages(job: Job, building: _Building) -> None:
         inputs = to_tensors([encoding])
         building.set(inputs=inputs)
     if budget is not None:
-        sizes = (inputs.input_ids.shape[1], int(inputs.attention_mask.sum()), inputs.position_ids.shape[1])
-        building.set(budget=replace(fitted.decision, checks=lengths_check(fitted.decision.checks, *sizes)))
+        building.set(budget=_checked_lengths(fitted.decision, inputs))
+
+
+def _checked_lengths(decision: BudgetDecision, inputs: ModelInputs) -> BudgetDecision:
+    sizes = (inputs.input_ids.shape[1], int(inputs.attention_mask.sum()), inputs.position_ids.shape[1])
+    return replace(decision, checks=lengths_check(decision.checks, *sizes))
 
 
 def _begin(job: Job, building: _Building) -> tuple[Conversation, dict[str, Any]]:
@@ -255,12 +269,61 @@ def begin(job: Job) -> tuple[Conversation, Callable[[Conversation, bool], Encodi
     return conversation, assemble
 
 
-def _budget(options: Options) -> Budget | None:
+class Fitting:
+    """A job's conversation, rendered and tokenized once, to be fitted into one window after the other.
+
+    `whole` is the encoding without a window. Errors: those of the stages up to encode.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._building = _Building(job.options)
+        self.conversation, self._shared = _begin(job, self._building)
+        self.whole = self._assemble(self.conversation)
+        self._lengths: list[Lengths | None] = []  # once it is made: what tells lengths, or None
+
+    def fit(self, options: Options) -> BudgetedInput | None:
+        """Fit into the window of these options; None where they have none.
+
+        Errors: as fit_context, OptionInvalid.
+        """
+        budget = budget_of(options)
+        if budget is None:
+            return None
+        fitted = fit_context(self.conversation, self._candidate, budget, self._told)
+        return replace(fitted, decision=_checked_lengths(fitted.decision, to_tensors([fitted.encoding])))
+
+    def required_tokens(self) -> int | None:
+        """Give how many tokens the required parts alone have; None where the template refuses them alone."""
+        try:
+            return len(self._assemble(required_part(self.conversation)))
+        except InspectorError:
+            return None
+
+    def _assemble(self, part: Conversation) -> Encoding:
+        return _assemble(part, building=self._building, **self._shared)
+
+    def _candidate(self, part: Conversation) -> Encoding:
+        return self.whole if part is self.conversation else self._assemble(part)
+
+    def _told(self, conversation: Conversation) -> Lengths | None:
+        """Give what tells lengths: always of the same conversation without documents. Its memory of turns stays."""
+        if not self._lengths:
+            options, clock = self._building.options, self._building.clock
+            self._lengths.append(_lengths(conversation, options=options, clock=clock, **self._shared))
+        return self._lengths[0]
+
+
+def budget_of(options: Options) -> Budget | None:
+    """Give the budget that options ask for, if any.
+
+    Errors: OptionInvalid.
+    """
     if options.context_window is None:
         return None
     return make_budget(
-        options.context_window, options.max_new_tokens, options.policy, options.whole_turns, options.document_order
-    )
+        options.context_window, options.max_new_tokens, options.policy, options.whole_turns, options.document_order,
+        options.first_turns,
+    )  # fmt: skip
 
 
 def _assemble(

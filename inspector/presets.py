@@ -17,7 +17,8 @@ from inspector.sources.pins import PRESETS_FOLDER
 
 @dataclass(frozen=True, slots=True)
 class TokenizerPreset:
-    """A tokenizer of the catalogue. `model` is the pin of the weights that belong to it, where there are any."""
+    """A tokenizer of the catalogue. `embedding_rows`: of the models that it belongs to, where known; `model` is the pin of
+    the weights that belong to it, where there are any."""
 
     id: str
     title: str
@@ -29,6 +30,7 @@ class TokenizerPreset:
     pins: tuple[Pin, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     context_window: int | None = None
+    embedding_rows: int | None = None
     default_template: str = ""
     reconstructed: bool = False
     model: Pin | None = None
@@ -130,6 +132,7 @@ def _tokenizer(table: dict[str, Any]) -> TokenizerPreset:
         pins=pins,
         settings=table.get("settings", {}),
         context_window=table.get("context_window"),
+        embedding_rows=table.get("embedding_rows"),
         default_template=table.get("default_template", ""),
         reconstructed=table.get("reconstructed", False),
         model=next((pin for pin in pins if pin.name == model), None),

@@ -300,6 +300,7 @@ def _options(job: Job) -> dict[str, Any]:
         "policy": options.policy,
         "whole_turns": options.whole_turns,
         "document_order": list(options.document_order),
+        "first_turns": options.first_turns,
     }
 
 

@@ -315,6 +315,7 @@ def test_typing_with_the_control_view_open_brings_new_verdicts(open_page: Any) -
 def test_parts_sum_to_the_total_and_light_their_tokens(open_page: Any) -> None:
     bench = forged_page(open_page)
     bench.open("budget")
+    bench.page.locator(".ti-counted").nth(1).wait_for()
     for q in (0, 1):
         rows = bench.page.locator(".ti-counted").nth(q).locator("tr").all_inner_texts()[1:]
         numbers = [int(re.split(r"\t", row)[1].strip()) for row in rows]

@@ -31,10 +31,12 @@ from inspector.sources import cache
 
 if TYPE_CHECKING:
     from inspector.sources import ModelArtifact
+    from inspector.training.vocabulary import Trial, VocabularyPlan
 
 CONVERSION = "float32-1"  # part of the folder's name: raise the number when the conversion's result changes
 MANIFEST = "manifest.json"
 MODELS_KEPT = 2
+TRIAL_TOP_K = 8
 WEIGHT_SUFFIXES = (".safetensors", ".gguf")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
 DTYPES = ("float32", "bfloat16", "float16")
@@ -121,6 +123,33 @@ class LocalBackend:
 
         values, timings = self._run(loaded, steps(), call, rows.input_ids.size, rows.input_ids.size)
         return [RawLogits(row, self.name, loaded.device, loaded.dtype, timings) for row in values]
+
+    def vocabulary_trial(
+        self,
+        model: ModelArtifact,
+        planned: VocabularyPlan,
+        ids: Sequence[int],
+        *,
+        dtype: str | None = None,
+        report: Report | None = None,
+        cancel: threading.Event | None = None,
+        timeout_s: float | None = None,
+    ) -> Trial:
+        """Measure what mean-initialised rows for a plan's new ids would do after `ids`; the model stays as it is.
+
+        Errors: as next_token_logits, OptionInvalid for a plan with another number of rows than the model has.
+        """
+        from inspector.training.vocabulary import trial
+
+        call = _Call(report, cancel, timeout_s)
+        loaded = self._ready(model, dtype, call)
+        check_ids(ids, loaded.num_embeddings, loaded.window)
+
+        def steps() -> Steps:
+            return trial(loaded.model, planned, ids, top_k=TRIAL_TOP_K)
+            yield
+
+        return self._run(loaded, steps(), call, len(ids), len(ids))[0]
 
     def _ready(self, artifact: ModelArtifact, dtype: str | None, call: _Call) -> LoadedModel:
         dtype = dtype or self._dtype

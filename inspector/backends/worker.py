@@ -39,6 +39,7 @@ from inspector.sandbox import CallCancelled
 if TYPE_CHECKING:
     from inspector.backends.local import LocalBackend
     from inspector.sources import ModelArtifact
+    from inspector.training.vocabulary import VocabularyPlan
 
 REQUEST_BYTES = 256 << 20
 ANSWER_BYTES = 1 << 30
@@ -130,6 +131,13 @@ class LocalWorker:
         body["position_ids"] = None if rows.position_ids is None else rows.position_ids.tolist()
         header, values = self._ask("padded_logits", model, dtype, body, report, cancel, timeout_s)
         return _results(header, values)
+
+    def vocabulary_trial(
+        self, model: ModelArtifact, planned: VocabularyPlan, ids: Sequence[int], *, timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        """Try a plan's new tokens in the worker (see LocalBackend); give schema `vocabulary-trial/1`."""
+        body = {"input_ids": list(map(int, ids)), "plan": asdict(planned)}
+        return self._ask("vocabulary_trial", model, None, body, None, None, timeout_s)[0]["trial"]
 
     def _ask(
         self,
@@ -442,6 +450,9 @@ class _Server:
             return _packed_scores(self._backend.prompt_logprobs(model, request["input_ids"], **options))
         if request["what"] == "padded_logits":
             return _packed(self._backend.padded_logits(model, _rows(request), **options))
+        if request["what"] == "vocabulary_trial":
+            tried = self._backend.vocabulary_trial(model, _plan(request["plan"]), request["input_ids"], **options)
+            return {"trial": tried.to_dict()}, b""
         return _packed(self._backend.next_token_logits(model, request["batch"], **options))
 
     def _send(self, number: int, kind: Frame, record: dict[str, Any], values: bytes | None = None) -> None:
@@ -449,6 +460,14 @@ class _Server:
             self.sock.sendall(pack_frame(kind, json.dumps({"number": number, **record}).encode()))
             if values is not None:
                 self.sock.sendall(pack_frame(Frame.PAYLOAD, values))
+
+
+def _plan(record: dict[str, Any]) -> VocabularyPlan:
+    """Read a plan as it was sent: JSON has lists for tuples."""
+    from inspector.training.vocabulary import Slot, VocabularyPlan
+
+    slots = {name: tuple(Slot(**entry) for entry in record[name]) for name in ("existing", "reserved")}
+    return VocabularyPlan(**record | slots | {name: tuple(record[name]) for name in ("tokens", "new_ids")})
 
 
 def _rows(request: dict[str, Any]) -> PaddedRows:

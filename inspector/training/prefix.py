@@ -94,13 +94,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class PrefixTable:
-    """Every step of a conversation, and the keys of the last input's blocks."""
+    """Every step of a conversation but the first `left_out`, and the keys of the last input's blocks."""
 
     steps: tuple[Step, ...]
     block_size: int
     model_revision: str
     adapter: str
     keys: tuple[str, ...]
+    left_out: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Give schema `prefix/1`."""
@@ -121,8 +122,9 @@ def prefix_table(
     block_size: int = 16,
     model_revision: str = "",
     adapter: str = "none",
+    most_steps: int | None = None,
 ) -> PrefixTable:
-    """Compare the input of each step with that of the next.
+    """Compare the input of each step with that of the next; with `most_steps` only of the last steps.
 
     `assemble` renders and tokenizes messages, with a generation prompt or without. A step is a conversation as far as
     an assistant is asked (with a generation prompt), or has answered (without one).
@@ -130,7 +132,9 @@ def prefix_table(
     """
     steps: list[Step] = []
     encodings: list[Encoding | None] = []
-    for count, asks in _stops(conversation.messages):
+    stops = _stops(conversation.messages)
+    left_out = 0 if most_steps is None else max(0, len(stops) - most_steps)
+    for count, asks in stops[left_out:]:
         try:
             encoding = assemble(replace(conversation, messages=conversation.messages[:count]), asks)
         except InspectorError as error:
@@ -148,7 +152,7 @@ def prefix_table(
     last = encodings[-1] if encodings else None
     ids = () if last is None else last.input_ids.tolist()
     keys = block_keys(ids, block_size, model_revision, adapter)
-    return PrefixTable(tuple(steps), block_size, model_revision, adapter, keys)
+    return PrefixTable(tuple(steps), block_size, model_revision, adapter, keys, left_out)
 
 
 def _stops(messages: Sequence[dict[str, Any]]) -> list[tuple[int, bool]]:

@@ -11,6 +11,7 @@ from inspector.job import Job
 from inspector.pipeline import Inspection, begin, run
 from inspector.tensors import PaddingSide
 from inspector.tokenizers import load_tokenizer
+from inspector.tokenizers.base import Tokenizer
 from inspector.training.batch import pack_rows, pad_batch
 from inspector.training.labels import LabelMode, Labels, make_labels
 from inspector.training.prefix import prefix_table
@@ -59,11 +60,12 @@ def _units(inspection: Inspection) -> list[dict[str, Any]]:
 
 def labels(job: Job, mode: str, max_length: int | None, generation_tag_only: bool) -> dict[str, Any]:
     """Label a request; give `labels/1`. Errors: OptionInvalid, and those of the stages."""
-    return {**_labelled(job, mode, max_length, generation_tag_only).to_dict(), "error": None}
+    return {**labelled(job, mode, max_length, generation_tag_only).to_dict(), "error": None}
 
 
-def _labelled(job: Job, mode: str, max_length: int | None = None, generation_tag_only: bool = False) -> Labels:
-    chosen = _member(LabelMode, mode, "--mode")
+def labelled(job: Job, mode: str, max_length: int | None = None, generation_tag_only: bool = False) -> Labels:
+    """Label a request without a generation prompt. Errors: as `labels`."""
+    chosen = member(LabelMode, mode, "--mode")
     inspection = run(replace(job, options=replace(job.options, add_generation_prompt=False))).raise_for_error()
     encoding, conversation = inspection.encoding, inspection.conversation
     if encoding is None or conversation is None:
@@ -74,12 +76,18 @@ def _labelled(job: Job, mode: str, max_length: int | None = None, generation_tag
 
 def batch(jobs: Sequence[Job], side: str, pad_id: int | None, packed: bool, mode: str) -> dict[str, Any]:
     """Lay several requests out; give `batch/1`, or `packed/1`. Errors: OptionInvalid, and those of the stages."""
-    chosen = _member(PaddingSide, side, "--padding-side")
-    rows = [_labelled(job, mode) for job in jobs]
+    chosen = member(PaddingSide, side, "--padding-side")
+    rows = [labelled(job, mode) for job in jobs]
     ids, targets = [row.input_ids for row in rows], [row.labels for row in rows]
     if packed:
         return {**pack_rows(ids, targets).to_dict(), "error": None}
-    named = load_tokenizer(jobs[0].tokenizer).special_token_ids
+    fill, eos = pad_and_eos(load_tokenizer(jobs[0].tokenizer), pad_id)
+    return {**pad_batch(ids, fill, padding_side=chosen, eos_id=eos, labels=targets).to_dict(), "error": None}
+
+
+def pad_and_eos(tokenizer: Tokenizer, pad_id: int | None = None) -> tuple[int, int | None]:
+    """Give the id that padding gets (the one given, the tokenizer's, or its EOS), and the EOS id. Errors: OptionInvalid."""
+    named = tokenizer.special_token_ids
     eos = named.get("eos_token")
     fill = next((token for token in (pad_id, named.get("pad_token"), eos) if token is not None), None)
     if fill is None:
@@ -90,22 +98,28 @@ def batch(jobs: Sequence[Job], side: str, pad_id: int | None, packed: bool, mode
             where={"option": "--pad-id"},
             remedy="give --pad-id ID",
         )
-    return {**pad_batch(ids, fill, padding_side=chosen, eos_id=eos, labels=targets).to_dict(), "error": None}
+    return fill, eos
 
 
-def prefix(job: Job, block_size: int, model_revision: str, adapter: str) -> dict[str, Any]:
-    """Compare each step of a conversation with the next; give `prefix/1`. Errors: OptionInvalid, those of the stages."""
+def prefix(
+    job: Job, block_size: int, model_revision: str, adapter: str, most_steps: int | None = None
+) -> dict[str, Any]:
+    """Compare each step of a conversation with the next; give `prefix/1`. With `most_steps` only the last are compared,
+    and `left_out` says how many were not. Errors: OptionInvalid, those of the stages."""
     if block_size < 1:
         raise InspectorError(
             ErrorKind.OptionInvalid, f"a block of {block_size} tokens holds nothing", stage="options",
             where={"option": "--block-size"}, remedy="give a number above 0",
         )  # fmt: skip
     conversation, assemble = begin(job)
-    table = prefix_table(conversation, assemble, block_size=block_size, model_revision=model_revision, adapter=adapter)
-    return {**table.to_dict(), "error": None}
+    how: dict[str, Any] = {"block_size": block_size, "model_revision": model_revision, "adapter": adapter}
+    table = prefix_table(conversation, assemble, most_steps=most_steps, **how)
+    left_out = {} if most_steps is None else {"left_out": table.left_out}
+    return {**table.to_dict(), **left_out, "error": None}
 
 
-def _member(kind: Any, value: str, option: str) -> Any:
+def member(kind: Any, value: str, option: str) -> Any:
+    """Give the member of an enum that has this value. Errors: OptionInvalid."""
     names = [member.value for member in kind]
     if value not in names:
         raise InspectorError(

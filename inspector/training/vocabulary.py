@@ -214,7 +214,8 @@ class Trial:
     """What mean-initialised rows do to a model before any training.
 
     `mean_norm`: of the input rows that are tokens; `new_norm`: of a new one; `leftover_norms`: of what stands in those that
-    the model has already. `top_before`, `top_after`: the most likely next ids; `new_mass`: probability of all new tokens together.
+    the model has already. `top_before`, `top_after`: the most likely next ids with their probabilities; `new_mass`: probability
+    of all new tokens together. `rows`, `tied`: of the model.
     """
 
     mean_norm: float
@@ -223,6 +224,10 @@ class Trial:
     top_before: tuple[int, ...]
     top_after: tuple[int, ...]
     new_mass: float
+    probs_before: tuple[float, ...] = ()
+    probs_after: tuple[float, ...] = ()
+    rows: int | None = None
+    tied: bool | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give schema `vocabulary-trial/1`."""
@@ -254,12 +259,17 @@ def trial(model: Any, planned: VocabularyPlan, input_ids: Sequence[int], top_k: 
         grown[ids] = mean
         after = grown @ hidden
         norms = weight[: planned.size].norm(dim=1)
-        shares = torch.softmax(after.float(), dim=0)
+        was, shares = torch.softmax(before.float(), dim=0), torch.softmax(after.float(), dim=0)
+        top_before, top_after = before.topk(top_k).indices, after.topk(top_k).indices
         return Trial(
             mean_norm=norms.mean().item(),
             new_norm=weight[: planned.size].mean(dim=0).norm().item(),
             leftover_norms=tuple(weight[row].norm().item() for row in ids if row < weight.shape[0]),
-            top_before=tuple(before.topk(top_k).indices.tolist()),
-            top_after=tuple(after.topk(top_k).indices.tolist()),
+            top_before=tuple(top_before.tolist()),
+            top_after=tuple(top_after.tolist()),
             new_mass=shares[ids].sum().item() if ids else 0.0,
+            probs_before=tuple(was[top_before].tolist()),
+            probs_after=tuple(shares[top_after].tolist()),
+            rows=weight.shape[0],
+            tied=output is None or output.weight is weight,
         )

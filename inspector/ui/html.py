@@ -31,6 +31,8 @@ CORE_SCRIPTS = (
     "views",
     "plots",
     "ask",
+    "options",
+    "budget_bar",
 )
 LAST_SCRIPTS = (
     "revisions",
@@ -65,6 +67,7 @@ STYLES = (
     "printing.css",
     "template.css",
     "findings.css",
+    "training.css",
 )  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

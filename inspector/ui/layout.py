@@ -9,7 +9,7 @@ import gradio as gr
 
 from inspector import presets
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
-from inspector.ui import api, diff, findings, serve, templates, tools
+from inspector.ui import api, diff, findings, serve, templates, tools, training
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
@@ -61,7 +61,8 @@ class Page(gr.Blocks):
 def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
     with Page(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
-        functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS, *findings.FUNCTIONS]
+        functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS, *findings.FUNCTIONS,
+                     *training.FUNCTIONS]  # fmt: skip
         Bench(value=start_value(), server_functions=functions)
         for endpoint in api.ENDPOINTS:
             gr.api(endpoint.function(), api_name=endpoint.name, concurrency_limit=API_CONCURRENCY, concurrency_id="api")
@@ -85,13 +86,17 @@ def launch_settings() -> dict[str, Any]:
 
 def start_value() -> str:
     """Give the component's value: strings, catalogue, choices and the first conversation, as one JSON string."""
-    fields = {
+    fields: dict[str, str | bool] = {
         "messages": json.dumps(FIRST_MESSAGES, ensure_ascii=False, indent=2),
         "tools": "",
         "documents": "",
         "arguments": "",
         "model": DEFAULT_MODEL,
         "openai_model": "",
+        "whole_turns": False,
+        "first_turns": "",
+        "document_order": "",
+        "training": "",
     }
     value = {
         "strings": STRINGS,

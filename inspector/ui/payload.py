@@ -18,7 +18,8 @@ from inspector.ui.views import VIEWS
 from inspector.ui.views.findings import live_counts
 
 FIELDS = {"messages": "messages", "tools": "tools", "documents": "documents", "chat_template_kwargs": "arguments"}
-OPTIONS = ("clock", "profile", "arguments", "context_window", "max_new_tokens", "policy", "add_generation_prompt")
+OPTIONS = ("clock", "profile", "arguments", "context_window", "max_new_tokens", "policy", "add_generation_prompt",
+           "whole_turns", "first_turns", "document_order")  # fmt: skip
 
 # What a pane says above its tokens; the other findings have a place of their own.
 HEAD_RULES = (

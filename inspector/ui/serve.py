@@ -302,8 +302,39 @@ def _options(pane: dict[str, Any], now: datetime) -> Options:
         policy=pane["policy"],
         context_window=whole_number("context_window", pane.get("context_window")),
         max_new_tokens=whole_number("max_new_tokens", pane.get("max_new_tokens")) or 0,
+        **_budget_options(pane),
         **({"engine": engine} if isinstance(engine, str) and engine else {}),
     )
+
+
+def _budget_options(pane: dict[str, Any]) -> dict[str, Any]:
+    """Read what a budget's policy is told besides: whole_turns, first_turns, document_order.
+
+    Errors: OptionInvalid naming the field.
+    """
+    first = whole_number("first_turns", pane.get("first_turns"))
+    return {
+        "whole_turns": bool(pane.get("whole_turns")),
+        "first_turns": 1 if first is None else first,
+        "document_order": index_list("document_order", pane.get("document_order")),
+    }
+
+
+def index_list(option: str, text: Any) -> tuple[int, ...]:
+    """Read indices as typed.
+
+    Errors: OptionInvalid.
+
+    >>> index_list("document_order", "2, 0,1")
+    (2, 0, 1)
+    """
+    words = [word.strip() for word in str(text or "").split(",") if word.strip()]
+    wrong = next((word for word in words if not re.fullmatch("[0-9]{1,6}", word)), None)
+    if wrong is not None:
+        from inspector.ui.payload import option_error
+
+        raise option_error(option, f"{wrong[:40]!r} is no index", "write numbers from 0, parted by commas: 2, 0, 1")
+    return tuple(map(int, words))
 
 
 def _arguments(given: Any) -> dict[str, Any]:
