@@ -63,6 +63,9 @@ PolicyOpt = Annotated[
 LogitsOpt = Annotated[bool, typer.Option("--logits", help="Add the next-token logits of a real model.")]
 ModelOpt = Annotated[str | None, typer.Option("--model", metavar="REF", help="The model for --logits.")]
 TopOpt = Annotated[int, typer.Option("--top-k", metavar="K", min=1, help="How many next tokens to list.")]
+RecordOpt = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE", help="Also write a record that replay and compare read.")
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -84,6 +87,7 @@ def inspect_command(
     logits: LogitsOpt = False,
     model: ModelOpt = None,
     top_k: TopOpt = 10,
+    record: RecordOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Render and tokenize a request, and say who wrote each byte."""
@@ -95,7 +99,13 @@ def inspect_command(
     }  # fmt: skip
 
     def work() -> dict[str, Any]:
-        return _inspect(_read(request), options, _model(logits, model), top_k)
+        data = _read(request)
+        if record is not None:
+            from inspector.cli_records import write_record
+
+            chosen = _options(_at_one_time(options))
+            write_record(record, data, chosen)
+        return _inspect(data, options, _model(logits, model), top_k)
 
     result = _run(work, as_json, schema="inspection/1")
     if as_json:
@@ -109,12 +119,16 @@ def inspect_command(
 
 @app.command(
     name="compare",
-    epilog="Example: python -m inspector compare chat.json --a smollm2,qwq-32b --b smollm2,qwq-32b@16488a",
+    epilog="Example: python -m inspector compare chat.json --a smollm2,qwq-32b --b smollm2,qwq-32b@16488a, "
+    "or two records: python -m inspector compare a.json b.json",
 )
 def compare_command(
-    request: RequestArg,
-    a: Annotated[str, typer.Option("--a", metavar="TOKENIZER[,TEMPLATE]", help="Side A.")],
-    b: Annotated[str, typer.Option("--b", metavar="TOKENIZER[,TEMPLATE]", help="Side B.")],
+    request: Annotated[str, typer.Argument(metavar="REQUEST", help="A JSON file, - for standard input, or a record.")],
+    other: Annotated[
+        str | None, typer.Argument(metavar="[RECORD]", help="With two records: the second; no options then.")
+    ] = None,
+    a: Annotated[str | None, typer.Option("--a", metavar="TOKENIZER[,TEMPLATE]", help="Side A.")] = None,
+    b: Annotated[str | None, typer.Option("--b", metavar="TOKENIZER[,TEMPLATE]", help="Side B.")] = None,
     name: NameOpt = None,
     set_: SetOpt = None,
     no_generation_prompt: NoPromptOpt = False,
@@ -130,7 +144,12 @@ def compare_command(
     top_k: TopOpt = 10,
     as_json: JsonOpt = False,
 ) -> None:
-    """Inspect a request two ways and show where they part. Exit code 1 when they differ."""
+    """Inspect a request two ways, or read two records, and show where they part. Exit code 1 when they differ."""
+    if other is not None:
+        from inspector.cli_records import compare_files
+
+        compare_files(request, other, as_json)
+        return
     shared = {
         "name": name, "arguments": set_, "add_generation_prompt": not no_generation_prompt,
         "continue_final_message": continue_final_message, "clock": clock, "profile": profile, "engine": engine,
@@ -138,6 +157,9 @@ def compare_command(
     }  # fmt: skip
 
     def work() -> dict[str, Any]:
+        if a is None or b is None:
+            remedy = "give both --a and --b, or two records"
+            raise _bad_option("--a" if a is None else "--b", "a request is compared two ways", remedy)
         return _compare(_read(request), shared, a, b, _model(logits, model), top_k)
 
     result = _run(work, as_json, schema="comparison/1")
@@ -261,15 +283,21 @@ def _inspect(request: bytes, options: dict[str, Any], model: str | None, top_k: 
 
 
 def _compare(request: bytes, shared: dict[str, Any], a: str, b: str, model: str | None, top_k: int) -> dict[str, Any]:
-    from datetime import datetime
-
     from inspector import service
     from inspector.job import side_options
 
-    shared["clock"] = shared["clock"] or datetime.now().astimezone().isoformat()
+    shared = _at_one_time(shared)
     sides = [_options({**shared, **side_options(side)}) for side in (a, b)]
     with _progress() as progress:
         return service.compare(request, *sides, model=model, top_k=top_k, progress=progress)
+
+
+def _at_one_time(options: dict[str, Any]) -> dict[str, Any]:
+    """Pin the clock to now where none is given, so that two runs see the same time."""
+    from datetime import datetime
+
+    options["clock"] = options["clock"] or datetime.now().astimezone().isoformat()
+    return options
 
 
 def _count(request: bytes, model: str) -> dict[str, Any]:
@@ -299,6 +327,10 @@ def _argument(item: str) -> tuple[str, Any]:
         return key, loads(text, root=f"--set {key}", stage="options")
     except InspectorError as error:
         raise _bad_set(item, error.message) from None
+
+
+def _bad_option(option: str, why: str, remedy: str) -> InspectorError:
+    return InspectorError(ErrorKind.OptionInvalid, why, stage="options", where={"option": option}, remedy=remedy)
 
 
 def _bad_set(item: str, why: str) -> InspectorError:
@@ -365,6 +397,7 @@ class _progress:
 
 
 import inspector.cli_lint  # noqa: E402 - registers its command on `app`
+import inspector.cli_records  # noqa: E402 - registers its commands on `app`
 import inspector.cli_sources  # noqa: E402 - registers its commands on `app`
 import inspector.cli_tokenizers  # noqa: E402 - registers its commands on `app`
 import inspector.cli_training  # noqa: E402, F401 - registers its commands on `app`

@@ -30,6 +30,7 @@ JOBS: dict[str, str] = {
     "view_comparison": "inspector.jobs:view_comparison",
     "page_hunks": "inspector.jobs:page_hunks",
     "control": "inspector.jobs:control",
+    "make_record": "inspector.jobs:make_record",
     "record": "inspector.jobs:record",
     "paste": "inspector.jobs:paste",
     "stages": "inspector.jobs:stages",
@@ -193,6 +194,14 @@ def control(payload: bytes) -> bytes:
     from inspector.ui.views import control as page
 
     return _answer(page.answer([_inspection(pickle.loads(payload))]))
+
+
+def make_record(payload: bytes) -> bytes:
+    """Run a pickled (Job, whether digests only, reasons to ignore rules, places of the machine); give `record/1`."""
+    from inspector.record import record as make
+
+    job, digests_only, ignore, places = pickle.loads(payload)
+    return make(job, digests_only=digests_only, ignore=ignore, places=places).to_bytes()
 
 
 def record(payload: bytes) -> bytes:

@@ -25,7 +25,14 @@ from inspector.jsontext import child_path
 from inspector.provenance import plain
 from inspector.request import ChatRequest, dump_request
 from inspector.template import OWN_TEMPLATE
-from inspector.withheld import machine_places, public_reference, refuse_secrets, without_places, without_secrets
+from inspector.withheld import (
+    machine_places,
+    public_reference,
+    refuse_environment,
+    refuse_secrets,
+    without_places,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from inspector.encode import Encoding
@@ -69,16 +76,32 @@ def digest_of(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(rfc8785.dumps({key: item for key, item in value.items() if key != "digest"})).hexdigest()
 
 
-def record(job: Job, *, digests_only: bool = False, ignore: Mapping[str, str] | None = None) -> Record:
+def record(
+    job: Job,
+    *,
+    digests_only: bool = False,
+    ignore: Mapping[str, str] | None = None,
+    places: tuple[str, ...] | None = None,
+) -> Record:
     """Run a job and record it. With a budget the whole conversation is rendered too, so that a replay can tell a
-    difference in rendering from one in what was kept.
+    difference in rendering from one in what was kept. `places`: of the machine (`machine_places`), where this process
+    does not know them.
 
     Errors: SecretFound. An error of the run is in the record.
     """
     from inspector.pipeline import run
 
     inspection = run(job)
-    return record_of(job, inspection, whole_of(job, inspection), digests_only=digests_only, ignore=ignore)
+    made = record_of(
+        job, inspection, whole_of(job, inspection), digests_only=digests_only, ignore=ignore, places=places
+    )
+    refuse_environment(made.to_bytes().decode())
+    return made
+
+
+def places_of(job: Job) -> tuple[str, ...]:
+    """Give the places of this machine that an error of a job might name."""
+    return machine_places((file.path for file in job.tokenizer.files), (job.options.tokenizer, job.options.template))
 
 
 def whole_of(job: Job, inspection: Inspection) -> Inspection:
@@ -97,6 +120,7 @@ def record_of(
     *,
     digests_only: bool = False,
     ignore: Mapping[str, str] | None = None,
+    places: tuple[str, ...] | None = None,
 ) -> Record:
     """Record an inspection of a job; `whole` is the same without a budget (`whole_of`).
 
@@ -105,7 +129,8 @@ def record_of(
     Errors: SecretFound.
     """
     request, conversation = inspection.request, inspection.conversation
-    places = machine_places((file.path for file in job.tokenizer.files), (job.options.tokenizer, job.options.template))
+    if places is None:
+        places = places_of(job)
     error = inspection.error.to_dict() if inspection.error is not None else None
     own = len(request.changes) if request is not None else 0
     return sealed(

@@ -143,6 +143,52 @@ def compare(
     return result
 
 
+def record(
+    request: bytes | Fields,
+    options: Options,
+    *,
+    digests_only: bool = False,
+    ignore: dict[str, str] | None = None,
+    progress: Progress | None = None,
+    session: str | None = OWN,
+    local_files: bool = True,
+) -> dict[str, Any]:
+    """Record an inspection made in a child; give `record/1`. An error of the run is in it.
+
+    Errors: artifact errors, SecretFound, those of a limit.
+    """
+    from inspector.record import places_of
+    from inspector.withheld import refuse_environment
+
+    job = prepare(request, options, progress, local_files=local_files)
+    payload = pickle.dumps((job, digests_only, ignore or {}, places_of(job)))  # a child knows neither our places
+    answer = sandbox().call("make_record", payload, session=session).decode()
+    refuse_environment(answer)  # nor our environment
+    return loads(answer, limits=_ANSWER_LIMITS)
+
+
+def replay(
+    value: dict[str, Any],
+    *,
+    request: bytes | None = None,
+    places: dict[str, str] | None = None,
+    against: dict[str, str] | None = None,
+    progress: Progress | None = None,
+    session: str | None = OWN,
+) -> dict[str, Any]:
+    """Replay a record (`replay.read_record`) in a child; give `replay/1`.
+
+    Errors: artifact errors, RecordInvalid, OptionInvalid, SecretFound, those of a limit.
+    """
+    from inspector import replay as replaying
+    from inspector.job import make_options
+
+    def make(data: bytes, options: dict[str, Any]) -> dict[str, Any]:
+        return record(data, make_options(**options), progress=progress, session=session)
+
+    return replaying.replay(value, make, request=request, places=places, against=against).to_dict()
+
+
 def count(request: bytes | Fields, openai_model: str, *, session: str | None = OWN) -> dict[str, Any]:
     """Estimate the prompt tokens that an OpenAI model bills.
 
@@ -409,6 +455,10 @@ def failed_answer(schema: str, error: InspectorError) -> dict[str, Any]:
         return failed(Options(), error)
     if schema == "comparison/1":
         return failed_comparison(Options(), Options(), error)
+    if schema == "replay/1":
+        from inspector.parting import Replay
+
+        return Replay(None, None, (), error=error).to_dict()
     return {"schema": schema, "error": error.to_dict()}
 
 
