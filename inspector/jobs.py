@@ -26,6 +26,10 @@ JOBS: dict[str, str] = {
     "pieces": "inspector.jobs:pieces",
     "token_bytes": "inspector.jobs:token_bytes",
     "ids": "inspector.jobs:ids",
+    "model_input": "inspector.jobs:model_input",
+    "token_names": "inspector.jobs:token_names",
+    "encode_text": "inspector.jobs:encode_text",
+    "decoded": "inspector.jobs:decoded",
     "view": "inspector.jobs:view",
     "view_comparison": "inspector.jobs:view_comparison",
     "page_hunks": "inspector.jobs:page_hunks",
@@ -134,6 +138,57 @@ def ids(payload: bytes) -> bytes:
     if inspection.error is not None or inspection.encoding is None:
         return _answer({"input_ids": None, "error": inspection.error.to_dict() if inspection.error else None})
     return _answer({"input_ids": inspection.encoding.input_ids.tolist(), "error": None})
+
+
+def model_input(payload: bytes) -> bytes:
+    """Run one pickled `job.Job`; give what a model is asked about it (modelinput.py), or its error."""
+    from inspector.job import Job
+    from inspector.modelinput import model_input as give
+    from inspector.pipeline import run
+
+    job = pickle.loads(payload)
+    inspection = _inspection(job)
+    if inspection.error is not None or inspection.encoding is None:
+        return _answer({"error": inspection.error.to_dict() if inspection.error else None})
+    options = replace(job.options, add_generation_prompt=False, context_window=None, clock=inspection.clock)
+    answered = run(Job(_SHORT_CHAT, options, job.tokenizer, job.template)).encoding
+    return _answer({**give(inspection, answered), "error": None})
+
+
+def token_names(payload: bytes) -> bytes:
+    """Name ids for a pickled (TokenizerArtifact, ids): [piece, bytes in hexadecimal], null for an id that it lacks."""
+    from inspector.tokenizers import load_tokenizer
+
+    artifact, ids = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    return _answer(
+        [[tokenizer.piece(i), tokenizer.token_bytes(i).hex()] if 0 <= i < tokenizer.size else None for i in ids]
+    )
+
+
+def encode_text(payload: bytes) -> bytes:
+    """Encode a pickled (TokenizerArtifact, text) as it stands, control strings as control tokens: {ids, error}."""
+    from inspector.errors import InspectorError
+    from inspector.tokenizers import load_tokenizer
+
+    artifact, text = pickle.loads(payload)
+    try:
+        return _answer({"ids": load_tokenizer(artifact).encode(text).input_ids.tolist(), "error": None})
+    except InspectorError as error:
+        return _answer({"ids": [], "error": error.to_dict()})
+
+
+def decoded(payload: bytes) -> bytes:
+    """Decode a pickled (TokenizerArtifact, ids) one at a time: [[bytes that each settles in hexadecimal, whether it is a
+    control token]], an id that the tokenizer lacks settles nothing and is null."""
+    from inspector.decode import IncrementalDecoder
+    from inspector.tokenizers import load_tokenizer
+
+    artifact, ids = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    control = {token.id for token in tokenizer.added_tokens if token.special} | {*tokenizer.special_token_ids.values()}
+    decoder = IncrementalDecoder(tokenizer)
+    return _answer([[decoder.push(i).hex(), i in control] if 0 <= i < tokenizer.size else None for i in ids])
 
 
 _RUNS_KEPT = 2  # inspections that a child remembers: of its own pane, and of the pane that it is compared with

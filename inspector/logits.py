@@ -59,14 +59,14 @@ class NextTokenLogits:
             "backend": self.backend,
             "device": self.device,
             "dtype": self.dtype,
-            "entropy": _rounded(self.entropy),
+            "entropy": rounded(self.entropy),
             "top": [
                 {
                     "id": row.id,
                     "piece": row.piece,
-                    "logit": _rounded(row.logit),
-                    "logprob": _rounded(row.logprob),
-                    "prob": _rounded(row.prob),
+                    "logit": rounded(row.logit),
+                    "logprob": rounded(row.logprob),
+                    "prob": rounded(row.prob),
                 }
                 for row in self.top
             ],
@@ -158,9 +158,9 @@ def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
     log_a, log_b = log_softmax(a.logits), log_softmax(b.logits)
     log_m = np.logaddexp(log_a, log_b) - np.log(2.0)
     return {
-        "kl_ab": _rounded(_divergence(log_a, log_b)),
-        "kl_ba": _rounded(_divergence(log_b, log_a)),
-        "js": _rounded((_divergence(log_a, log_m) + _divergence(log_b, log_m)) / 2),
+        "kl_ab": rounded(_divergence(log_a, log_b)),
+        "kl_ba": rounded(_divergence(log_b, log_a)),
+        "js": rounded((_divergence(log_a, log_m) + _divergence(log_b, log_m)) / 2),
         "top1_changed": bool(top_ids(a.logits, 1)[0] != top_ids(b.logits, 1)[0]),
     }
 
@@ -174,7 +174,8 @@ def _piece(tokenizer: Tokenizer | None, token: int) -> str | None:
     return tokenizer.piece(token) if tokenizer is not None and token < tokenizer.size else None
 
 
-def _rounded(value: float) -> float:
+def rounded(value: float) -> float:
+    """Round to `DIGITS` significant digits."""
     return float(f"{value:.{DIGITS}g}")
 
 

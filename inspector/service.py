@@ -428,7 +428,7 @@ def _next_token(
     try:
         check_reference("model", model)
         if not local_files and model not in presets.tokenizers():
-            raise _no_such_model(model)
+            raise no_such_model(model)
         job = prepare(request, options, local_files=local_files)
         answer = _call("ids", job, session)
         if answer["error"] is not None:
@@ -438,7 +438,8 @@ def _next_token(
         return None, error
 
 
-def _no_such_model(model: str) -> InspectorError:
+def no_such_model(model: str) -> InspectorError:
+    """Make the error of a model that a page for others does not offer."""
     known = [preset.id for preset in presets.tokenizers().values() if preset.model is not None]
     return InspectorError(
         ErrorKind.UnknownPreset,
