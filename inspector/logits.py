@@ -155,14 +155,21 @@ def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
             where={"a": a.model, "b": b.model},
             remedy="compare two inputs of one model",
         )
-    log_a, log_b = log_softmax(a.logits), log_softmax(b.logits)
-    log_m = np.logaddexp(log_a, log_b) - np.log(2.0)
+    kl_ab, kl_ba, js = divergences(a.logits, b.logits)
     return {
-        "kl_ab": rounded(_divergence(log_a, log_b)),
-        "kl_ba": rounded(_divergence(log_b, log_a)),
-        "js": rounded((_divergence(log_a, log_m) + _divergence(log_b, log_m)) / 2),
+        "kl_ab": rounded(kl_ab),
+        "kl_ba": rounded(kl_ba),
+        "js": rounded(js),
         "top1_changed": bool(top_ids(a.logits, 1)[0] != top_ids(b.logits, 1)[0]),
     }
+
+
+def divergences(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+    """Give KL(a‖b), KL(b‖a) and JS of two distributions, from their logits, in nats."""
+    log_a, log_b = log_softmax(a), log_softmax(b)
+    log_m = np.logaddexp(log_a, log_b) - np.log(2.0)
+    js = (_divergence(log_a, log_m) + _divergence(log_b, log_m)) / 2
+    return _divergence(log_a, log_b), _divergence(log_b, log_a), js
 
 
 def _divergence(log_p: np.ndarray, log_q: np.ndarray) -> float:

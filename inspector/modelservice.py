@@ -6,7 +6,10 @@ together. Results are JSON values; each names device and dtype, and what each pa
 
 from __future__ import annotations
 
+import contextlib
 import json
+import pickle
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +21,7 @@ from inspector.backends import Backend, RawLogits, Report
 from inspector.errors import ErrorKind, InspectorError
 from inspector.heat import Run, prompt_heat
 from inspector.job import Fields, Job, Options, check_pairing, check_reference, prepare
+from inspector.jsontext import loads
 from inspector.logits import rounded
 from inspector.modelinput import stop_ids
 from inspector.sampling import Sampler, sample_view
@@ -28,6 +32,7 @@ from inspector.whatif import Variant, other_render, sent_otherwise
 
 MOST_TYPED = 64
 MOST_STEPS = 512
+_IDS = re.compile(r"\s*(?:#[0-9]{1,9}[\s,]*)+")
 OTHER_DTYPE = "bfloat16"  # the dtype of most checkpoints: what a server would run
 
 
@@ -93,7 +98,8 @@ def ask_verdict(
     for options in sides:
         try:
             prompt = _prompt(request, options, asking)
-            (raw,) = asking.backend.next_token_logits(prompt.model, [prompt.input_ids], **asking.running)
+            with _naming(prompt, asking):
+                (raw,) = asking.backend.next_token_logits(prompt.model, [prompt.input_ids], **asking.running)
         except InspectorError as error:
             prompts.append(error)
             found.append(error)
@@ -131,6 +137,7 @@ def ask_verdict(
         "full_vocabulary": raw.ids is None,
         "rows_of_model": len(raw.values) if raw.ids is None else None,
         "size_of_tokenizer": first.asked["size"],
+        "vocab_size": first.asked["vocab_size"],
         "stop_ids": first.stops,
         "sampler": _sampler(first.generation),
         "sides": [
@@ -156,7 +163,8 @@ def _side(known: tuple[_Prompt, RawLogits], side: dict[str, Any]) -> dict[str, A
 def ask_heat(request: bytes | Fields, options: Options, asking: Asking) -> dict[str, Any]:
     """Give `heat/1` of one input. Errors: those of the input, the model, PromptTooLong, CapabilityMissing."""
     prompt = _prompt(request, options, asking)
-    scores = asking.backend.prompt_logprobs(prompt.model, prompt.input_ids, **asking.running)
+    with _naming(prompt, asking):
+        scores = asking.backend.prompt_logprobs(prompt.model, prompt.input_ids, **asking.running)
     heat = prompt_heat(scores, [Run(*run) for run in prompt.asked["runs"]]).to_dict()
     worst = [part["worst"] for part in heat["parts"]]
     names = _names(prompt.job, [prompt.input_ids[token] for token in worst], asking)
@@ -342,7 +350,7 @@ def _prompt(request: bytes | Fields, options: Options, asking: Asking) -> _Promp
 
 
 def _asked(job: Job, asking: Asking) -> dict[str, Any]:
-    answer = service.call("model_input", job, asking.session)
+    answer = _call("model_input", job, asking.session)
     if answer["error"] is not None:
         raise InspectorError.from_dict(answer["error"])
     return answer
@@ -368,28 +376,48 @@ def _sampler(generation: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _typed(prompt: _Prompt, text: str, asking: Asking) -> list[Pin]:
-    """The tokens of a typed text: its first is what would come next, all are rows."""
+    """The rows that a person asked for: ids written as "#198 #2", else the first token of a text."""
+    if _IDS.fullmatch(text):
+        return [Pin(int(number), "typed", text) for number in re.findall("[0-9]+", text)[:MOST_TYPED]]
     ids = _encoded(prompt.job, text, asking) if text else []
-    return [Pin(token, "typed", text) for token in ids[:MOST_TYPED]]
+    return [Pin(ids[0], "typed", text)] if ids else []
 
 
 def _encoded(job: Job, text: str, asking: Asking) -> list[int]:
-    answer = service.call("encode_text", (job.tokenizer, text), asking.session)
+    answer = _call("encode_text", (job.tokenizer, text), asking.session)
     if answer["error"] is not None:
         raise InspectorError.from_dict(answer["error"])
     return answer["ids"]
 
 
 def _names(job: Job, ids: Sequence[int], asking: Asking) -> list[list[str] | None]:
-    return service.call("token_names", (job.tokenizer, list(ids)), asking.session)
+    return _call("token_names", (job.tokenizer, list(ids)), asking.session)
 
 
 def _decoded(job: Job, ids: Sequence[int], asking: Asking) -> list[Any]:
-    return service.call("decoded", (job.tokenizer, list(ids)), asking.session)
+    return _call("decoded", (job.tokenizer, list(ids)), asking.session)
+
+
+def _call(job: str, value: Any, session: str) -> Any:
+    """Run a job in a child. The child unpickles what we wrote; we only ever read JSON from a child."""
+    return loads(service.sandbox().call(job, pickle.dumps(value), session=session).decode())
 
 
 def _rounded_times(timings: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 3) for name, value in timings.items()}
+
+
+@contextlib.contextmanager
+def _naming(prompt: _Prompt, asking: Asking) -> Iterator[None]:
+    """Name the token of an id that the model lacks: the number alone does not say which one was added."""
+    try:
+        yield
+    except InspectorError as error:
+        if error.kind is not ErrorKind.TokenOutOfModelVocab:
+            raise
+        name = _names(prompt.job, [error.where["id"]], asking)[0]
+        message = f"{name[0] if name else '(no token)'!r}: {error.message}"
+        raise InspectorError(error.kind, message, stage=error.stage, where=error.where, remedy=error.remedy) from error
 
 
 def _error_dict(error: Any) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from inspector.backends import RawLogits
-from inspector.logits import log_softmax, rounded, top_ids
+from inspector.logits import divergences, log_softmax, rounded, top_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +147,8 @@ def distance(a: RawLogits, b: RawLogits) -> Distance:
     top1_changed = bool(_Scores(a).top(1)[0] != _Scores(b).top(1)[0])
     if a.ids is not None or b.ids is not None or len(a.values) != len(b.values):
         return Distance(None, None, None, None, top1_changed)
-    log_a, log_b = log_softmax(a.values), log_softmax(b.values)
-    log_m = np.logaddexp(log_a, log_b) - np.log(2.0)
-    js = (_divergence(log_a, log_m) + _divergence(log_b, log_m)) / 2
     change = float(np.abs(a.values.astype(np.float64) - b.values).max())
-    return Distance(_divergence(log_a, log_b), _divergence(log_b, log_a), js, change, top1_changed)
-
-
-def _divergence(log_p: np.ndarray, log_q: np.ndarray) -> float:
-    return max(0.0, float(np.dot(np.exp(log_p), log_p - log_q)))
+    return Distance(*divergences(a.values, b.values), change, top1_changed)
 
 
 class _Scores:
