@@ -648,7 +648,7 @@ def cut_encoding(encoding: Encoding, ranges: Sequence[tuple[int, int]]) -> Encod
     offset = row_offset = 0
     for first, last in ranges:
         a, b = _character_bounds(utf8, int(encoding.start[first]), int(encoding.end[last - 1]))
-        table, first_row = _clip_segments(segments, a, b, offset)
+        table, first_row = clip_segments(segments, a, b, offset)
         keep.append(np.arange(first, last))
         starts.append(np.clip(encoding.start[first:last], a, b) - a + offset)
         ends.append(np.clip(encoding.end[first:last], a, b) - a + offset)
@@ -670,7 +670,7 @@ def _character_bounds(utf8: bytes, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _clip_segments(segments: Segments, a: int, b: int, offset: int) -> tuple[Segments, int]:
+def clip_segments(segments: Segments, a: int, b: int, offset: int) -> tuple[Segments, int]:
     """Give the rows of [a, b) moved to begin at `offset`, and the index of the first of them."""
     first = int(np.searchsorted(segments.end, a, side="right"))
     last = int(np.searchsorted(segments.start, b, side="left"))

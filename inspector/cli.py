@@ -60,6 +60,20 @@ PolicyOpt = Annotated[
         help="What gives way when it does not fit.",
     ),
 ]
+MediaOpt = Annotated[
+    str,
+    typer.Option(
+        "--media",
+        metavar="auto|written|expanded",
+        help="Count an image as its placeholder or as what the processor writes; auto: the latter in a context window.",
+    ),
+]
+MediaRuleOpt = Annotated[
+    str | None, typer.Option("--media-rule", metavar="ID", help="The image rule of a preset; default: the template's.")
+]
+ImageTokensOpt = Annotated[
+    int | None, typer.Option("--image-tokens", metavar="N", help="Tokens of one image, typed: an estimate.")
+]
 LogitsOpt = Annotated[bool, typer.Option("--logits", help="Add the next-token logits of a real model.")]
 ModelOpt = Annotated[str | None, typer.Option("--model", metavar="REF", help="The model for --logits.")]
 TopOpt = Annotated[int, typer.Option("--top-k", metavar="K", min=1, help="How many next tokens to list.")]
@@ -84,6 +98,9 @@ def inspect_command(
     context_window: WindowOpt = None,
     max_new_tokens: ReserveOpt = 0,
     policy: PolicyOpt = "messages",
+    media: MediaOpt = "auto",
+    media_rule: MediaRuleOpt = None,
+    image_tokens: ImageTokensOpt = None,
     logits: LogitsOpt = False,
     model: ModelOpt = None,
     top_k: TopOpt = 10,
@@ -95,7 +112,8 @@ def inspect_command(
         "tokenizer": tokenizer, "template": template, "name": name, "arguments": set_,
         "add_generation_prompt": not no_generation_prompt, "continue_final_message": continue_final_message,
         "clock": clock, "profile": profile, "engine": engine, "context_window": context_window,
-        "max_new_tokens": max_new_tokens, "policy": policy,
+        "max_new_tokens": max_new_tokens, "policy": policy, "media": media, "media_rule": media_rule,
+        "image_tokens": image_tokens,
     }  # fmt: skip
 
     def work() -> dict[str, Any]:
@@ -139,6 +157,9 @@ def compare_command(
     context_window: WindowOpt = None,
     max_new_tokens: ReserveOpt = 0,
     policy: PolicyOpt = "messages",
+    media: MediaOpt = "auto",
+    media_rule: MediaRuleOpt = None,
+    image_tokens: ImageTokensOpt = None,
     logits: LogitsOpt = False,
     model: ModelOpt = None,
     top_k: TopOpt = 10,
@@ -153,7 +174,8 @@ def compare_command(
     shared = {
         "name": name, "arguments": set_, "add_generation_prompt": not no_generation_prompt,
         "continue_final_message": continue_final_message, "clock": clock, "profile": profile, "engine": engine,
-        "context_window": context_window, "max_new_tokens": max_new_tokens, "policy": policy,
+        "context_window": context_window, "max_new_tokens": max_new_tokens, "policy": policy, "media": media, "media_rule": media_rule,
+        "image_tokens": image_tokens,
     }  # fmt: skip
 
     def work() -> dict[str, Any]:

@@ -11,7 +11,10 @@ import typer
 
 from inspector.cli import (
     ClockOpt,
+    ImageTokensOpt,
     JsonOpt,
+    MediaOpt,
+    MediaRuleOpt,
     NameOpt,
     NoPromptOpt,
     PolicyOpt,
@@ -64,6 +67,9 @@ def budget_command(
     first_turns: Annotated[
         int, typer.Option("--first-turns", metavar="K", help="Turns at the beginning that keep_first keeps.")
     ] = 1,
+    media: MediaOpt = "auto",
+    media_rule: MediaRuleOpt = None,
+    image_tokens: ImageTokensOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Fit a request into a context window, and say what is kept, dropped, broken and checked. Exit code 4 if it is rejected."""
@@ -75,6 +81,8 @@ def budget_command(
             "add_generation_prompt": not no_generation_prompt, "context_window": context_window,
             "max_new_tokens": max_new_tokens, "policy": policy, "whole_turns": whole_turns,
             "document_order": _indices(document_order), "first_turns": first_turns,
+            "document_order": _indices(document_order), "media": media, "media_rule": media_rule,
+            "image_tokens": image_tokens,
         }  # fmt: skip
         with _progress() as progress:
             return service.budget(_read(request), _options(options), progress=progress)

@@ -44,6 +44,8 @@ class ErrorKind(enum.Enum):
     FileNameInvalid = 2  # a file name outside the fixed list
     RepoNameInvalid = 2  # not an ORG/NAME
     RevisionInvalid = 2  # not a branch, tag, commit or PR reference
+    MediaInvalid = 2  # an image that cannot be decoded, or is another one than it says
+    MediaMismatch = 2  # images and placeholders of the prompt do not go together
     ModelInvalid = 2  # the model's files or configuration cannot be loaded
     WeightsIncomplete = 2  # tensors of the model are missing: its outputs would be noise
     UnsafeWeights = 2  # weights in a format that can run code
@@ -78,7 +80,7 @@ class InspectorError(Exception):
     """An error that a person can act on.
 
     `stage` is the pipeline stage ("request", "messages", "template", "render", "encode", "budget",
-    "tensors", "logits", "source", "options", "sandbox"), `where` names the place in that stage's own terms
+    "media", "tensors", "logits", "source", "options", "sandbox"), `where` names the place in that stage's own terms
     (`{"path": "messages[2].content"}`, `{"line": 3, "column": 7}`, `{"byte": 17}`, `{"option": "--set"}`, ...;
     JSON values only), `message` says the value and the rule, `remedy` the exact field or option to change.
     """

@@ -39,6 +39,8 @@ class Options:
     """Everything that decides an inspection besides the request. Refs are spelled as the user gave them.
 
     `template_text` is a pasted template; with `template` it is an edit of that one. `clock` None means the time of the run.
+    `media`: "expanded" writes what the model's processor writes for each image, "written" leaves the template's
+    placeholders, "auto" expands where there is a context window to fill. `image_tokens`: typed positions of an image.
     """
 
     tokenizer: str = DEFAULT_TOKENIZER
@@ -57,6 +59,9 @@ class Options:
     whole_turns: bool = False
     document_order: tuple[int, ...] = ()
     first_turns: int = 1
+    media: str = "auto"
+    media_rule: str | None = None
+    image_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

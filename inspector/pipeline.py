@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector import presets
 from inspector.breaks import lengths_check
 from inspector.budget import (
     Budget,
@@ -47,6 +48,9 @@ from inspector.job import (
 )
 from inspector.lint import live_findings
 from inspector.logits import NextTokenLogits, next_token_logits
+from inspector.media.measure import choose_rule, measure
+from inspector.media.parts import media_parts
+from inspector.media.report import Media, MediaReport, check_media_options, report
 from inspector.messages import Conversation, canonicalize
 from inspector.render import Rendered, render, template_call
 from inspector.request import ChatRequest, parse_fields, parse_request
@@ -77,6 +81,7 @@ class Inspection:
     rendered: Rendered | None = None
     encoding: Encoding | None = None
     budget: BudgetDecision | None = None
+    media: MediaReport | None = None
     inputs: ModelInputs | None = None
     logits: NextTokenLogits | None = None
     findings: tuple[Finding, ...] = ()
@@ -100,6 +105,8 @@ class Inspection:
             "rendered": _rendered_dict(self.rendered),
             **_encoding_dict(self.encoding, self.inputs),
             "budget": None if self.budget is None else self.budget.to_dict(),
+            "media": None if self.media is None else self.media.items_dict(),
+            "media_rule": None if self.media is None else self.media.rule_dict(),
             "findings": [finding.to_dict() for finding in self.findings],
             "logits": None if self.logits is None else self.logits.to_dict(),
             "timings_ms": {stage: round(value, 3) for stage, value in self.timings_ms.items()},
@@ -175,6 +182,7 @@ def run(job: Job) -> Inspection:
         encoding = error.encoding
         building.set(budget=error.decision, rendered=encoding.rendered, encoding=encoding, error=error)
         building.set(inputs=to_tensors([encoding]))
+        building.report_media()
     except InspectorError as error:
         building.set(error=error)
     return building.inspection()
@@ -187,6 +195,18 @@ class _Building:
         self.options, self.clock = options, run_clock(options)
         self.values: dict[str, Any] = {}
         self.timings_ms: dict[str, float] = {}
+        self.media: Media | None = None
+
+    def report_media(self) -> None:
+        """Say where the media are in the input, if the request has any."""
+        if self.media is None:
+            return
+        given, decision = self.values["conversation"].messages, self.values.get("budget")
+        kept = range(len(given)) if decision is None or decision.cut else _kept_messages(decision, len(given))
+        with self.stage("media"):
+            chosen = [given[index] for index in kept]
+            whole = decision is None or not (decision.cut or decision.budget.policy.value.startswith("tokens_"))
+            self.set(media=report(self.media, chosen, self.values["encoding"], whole=whole))
 
     def set(self, **values: Any) -> None:
         self.values.update(values)
@@ -222,6 +242,7 @@ def _run_stages(job: Job, building: _Building) -> None:
         encoding = fitted.encoding
         building.set(budget=fitted.decision)
     building.set(rendered=encoding.rendered, encoding=encoding)
+    building.report_media()
     with building.stage("tensors"):
         inputs = to_tensors([encoding])
         building.set(inputs=inputs)
@@ -251,7 +272,29 @@ def _begin(job: Job, building: _Building) -> tuple[Conversation, dict[str, Any]]
         template_text = template.text if template else None
         conversation = canonicalize(request, options.profile, arguments=options.arguments, template_text=template_text)
         building.set(conversation=conversation)
-    return conversation, {"template": template, "tokenizer": tokenizer}
+    building.media = _media(options, conversation, template, tokenizer, building)
+    expanded = building.media if building.media is not None and building.media.expanded else None
+    return conversation, {"template": template, "tokenizer": tokenizer, "media": expanded}
+
+
+def _media(
+    options: Options, conversation: Conversation, template: Template | None, tokenizer: Tokenizer, building: _Building
+) -> Media | None:
+    """Measure the media of the request; None where it has none."""
+    check_media_options(options.media, options.image_tokens)
+    if not media_parts(conversation.messages, range(len(conversation.messages))):
+        return None
+    with building.stage("media"):
+        rule = choose_rule(presets.media_rules(), options.media_rule, template, tokenizer)
+        items = measure(conversation.messages, rule, options.image_tokens)
+    strict = options.media == "expanded"
+    expanded = strict or (options.media == "auto" and options.context_window is not None)
+    return Media(items, rule, options.image_tokens, expanded, strict)
+
+
+def _kept_messages(decision: BudgetDecision, count: int) -> list[int]:
+    kept = set(decision.kept)
+    return [index for index in range(count) if f"messages[{index}]" in kept]
 
 
 def begin(job: Job) -> tuple[Conversation, Callable[[Conversation, bool], Encoding]]:
@@ -327,7 +370,12 @@ def budget_of(options: Options) -> Budget | None:
 
 
 def _assemble(
-    conversation: Conversation, *, template: Template | None, tokenizer: Tokenizer, building: _Building
+    conversation: Conversation,
+    *,
+    template: Template | None,
+    tokenizer: Tokenizer,
+    media: Media | None,
+    building: _Building,
 ) -> Encoding:
     options = building.options
     with building.stage("render"):
@@ -341,15 +389,24 @@ def _assemble(
             special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
             rendered = render(conversation, template, special_tokens=special, clock=clock, engine=options.engine, **how)
     building.set(rendered=rendered)
+    if media is not None:
+        with building.stage("media"):
+            rendered = media.applied(rendered, conversation.messages, tokenizer)
     with building.stage("encode"):
         return encode(rendered, tokenizer)
 
 
 def _lengths(
-    conversation: Conversation, *, template: Template | None, tokenizer: Tokenizer, options: Options, clock: datetime
+    conversation: Conversation,
+    *,
+    template: Template | None,
+    tokenizer: Tokenizer,
+    media: Media | None,
+    options: Options,
+    clock: datetime,
 ) -> Lengths | None:
     """Give what tells the budget's search lengths without rendering; None where every candidate has to be rendered."""
-    if template is None or options.engine != "jinja2" or options.continue_final_message:
+    if template is None or media is not None or options.engine != "jinja2" or options.continue_final_message:
         return None
     call = template_call(conversation, template, tokenizer.special_tokens, clock, options.add_generation_prompt)
     return told_lengths(call, tokenizer)
@@ -444,6 +501,9 @@ def _options_dict(options: Options, clock: datetime) -> dict[str, Any]:
         "clock_from": "now" if options.clock is None else "given",
         "profile": options.profile,
         "engine": options.engine,
+        "media": options.media,
+        "media_rule": options.media_rule,
+        "image_tokens": options.image_tokens,
     }
 
 

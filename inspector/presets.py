@@ -1,4 +1,4 @@
-"""The catalogue of presets: tokenizers and templates with origin, licence and SHA-256, read from TOML manifests.
+"""The catalogue of presets: tokenizers, templates and image rules with origin, licence and SHA-256, read from TOML manifests.
 
 The manifests lie in the `presets` folder beside the package. Nothing is fetched here.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from inspector.media.base import MediaRule
 from inspector.sources.base import Pin
 from inspector.sources.pins import PRESETS_FOLDER
 
@@ -73,6 +74,20 @@ def tokenizers() -> dict[str, TokenizerPreset]:
 def templates() -> dict[str, TemplatePreset]:
     """Give the template presets by id, in the order of their manifests."""
     return _manifests()[1]
+
+
+@functools.cache
+def media_rules() -> dict[str, MediaRule]:
+    """Give the image rules by id, in the order of their manifests."""
+    tables = [tomllib.loads(path.read_text("utf-8")) for path in sorted((PRESETS_FOLDER / "media").glob("*.toml"))]
+    tables.sort(key=lambda table: table["order"])
+    return {table["id"]: _media_rule(table) for table in tables}
+
+
+def _media_rule(table: dict[str, Any]) -> MediaRule:
+    lists = {name: tuple(table[name]) for name in ("templates", "repositories")}
+    named = {name: value for name, value in table.items() if name != "order"}
+    return MediaRule(**{**named, **lists})
 
 
 def local_pin_path(pin: Pin) -> Path | None:

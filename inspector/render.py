@@ -626,7 +626,7 @@ _TOOL, _KWARG = int(SegmentKind.TOOL), int(SegmentKind.KWARG)
 def _assistant_spans(
     columns: _Columns, utf8: bytes, call: TemplateCall, prompt_start: int | None
 ) -> tuple[tuple[int, int], ...]:
-    indexes = _given_indexes(call.messages)
+    indexes = given_indexes(call.messages)
     speakers = [index for index, message in zip(indexes, call.messages) if message.get("role") in _ASSISTANT_ROLES]
     if not speakers:
         return ()
@@ -648,7 +648,7 @@ def _assistant_spans(
     return tuple(sorted(spans))
 
 
-def _given_indexes(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+def given_indexes(messages: Sequence[Mapping[str, Any]]) -> Sequence[int]:
     """Give each message's index in the request as given. They rise, so if the last is in its place all are."""
     count = len(messages)
     if messages and _given_index(messages[-1]) == count - 1:

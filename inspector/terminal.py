@@ -52,6 +52,7 @@ def print_inspection(result: dict[str, Any], console: Console) -> None:
     console.print(coloured_tokens(result), soft_wrap=True)
     _print_tokens(result["tokens"] or [], console)
     _print_budget(result["budget"], console)
+    _print_media(result["media"], result["media_rule"], console)
     _print_logits(result["logits"], console)
     for finding in result["findings"]:
         console.print(Text(f"{finding['severity']}: {visible(finding['message'])}"))
@@ -164,6 +165,43 @@ def _print_budget(budget: dict[str, Any] | None, console: Console) -> None:
         console.print(Text(f"  dropped {entry['path']}: {entry['reason']}"))
     for entry in budget["cut"]:
         console.print(Text(f"  cut {entry['path']}: {entry['tokens_lost']} tokens lost"))
+
+
+def _print_media(items: list[dict[str, Any]] | None, how: dict[str, Any] | None, console: Console) -> None:
+    if items is None or how is None:
+        return
+    rule = how["rule"]
+    counted = "as the processor writes it" if how["expanded"] else "as its placeholder"
+    named = "no rule known for this template" if rule is None else f"rule {rule['id']} ({rule['title']})"
+    table = Table(
+        "media", "identity", "pixels", "resized", "grid", "positions", "tokens", Column("remarks", overflow="fold"),
+        title=Text(visible(f"media: {named}; each counted {counted}")),
+    )  # fmt: skip
+    for item in items:
+        table.add_row(*(Text(visible(cell)) for cell in _media_cells(item)))
+    console.print(table)
+    for problem in how["problems"]:
+        console.print(Text(visible(f"media: {problem['path'] or 'prompt'}: {problem['what']} -> {problem['remedy']}")))
+
+
+def _media_cells(item: dict[str, Any]) -> tuple[str, ...]:
+    identity, decoding, plan = item["identity"], item["decoding"], item["plan"]
+    who = (
+        item["source"]
+        if identity is None
+        else f"{identity['media_type']} {identity['sha256'][:12]} {identity['bytes']} B"
+    )
+    pixels = "" if decoding is None else "x".join(map(str, decoding["size"]))
+    number = item["positions"] if item["memory"] is None else f"{item['memory']} memory entries"
+    count = "unknown" if number is None else f"{number}{' (estimate)' if item['estimate'] else ''}"
+    tokens = "" if item["tokens"] is None else "[{}, {})".format(*item["tokens"])
+    error = [] if item["error"] is None else [item["error"]["message"]]
+    turned = ["turned by EXIF orientation"] if decoding is not None and decoding["turned"] else []
+    return (
+        item["path"], who, pixels, "" if plan is None else "x".join(map(str, plan["resized"])),
+        "" if plan is None else "{}x{} ".format(*plan["grid"]) + plan["grid_of"], count, tokens,
+        "; ".join([*error, *turned, *item["notes"]]),
+    )  # fmt: skip
 
 
 def _print_logits(logits: dict[str, Any] | None, console: Console) -> None:

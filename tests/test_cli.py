@@ -18,7 +18,7 @@ CLOCK = ("--clock", "2026-01-31T09:30:00")
 CONTRACT_KEYS = [
     "schema", "request", "options", "tokenizer", "template", "rendered", "tokens", "input_ids", "attention_mask",
     "position_ids", "assistant_mask", "safe_input_ids", "assistant_mask_from", "counts", "uncovered", "budget",
-    "findings", "logits", "timings_ms", "versions", "error",
+    "media", "media_rule", "findings", "logits", "timings_ms", "versions", "error",
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from pictures import data_url, picture
 
 from inspector import compare, inspect, schemas
 from inspector.errors import ErrorKind, InspectorError
@@ -102,6 +103,10 @@ def test_every_field_of_the_record_schema_is_the_codes_and_the_other_way_round()
     assert found == fixed(schemas.schema("record/1"), "record")
 
 
+PICTURED = [
+    {"role": "user", "content": [{"type": "image", "image": data_url(picture((64, 64)))}, {"type": "image", "image": "data:,"},
+                                 {"type": "text", "text": "<|image_pad|>"}]},
+]  # fmt: skip
 LOGITS = NextTokenLogits(
     "m", "local", "cpu", "float32", 0.5, (TopToken(1, None, 2.0, -0.1, 0.9),), np.zeros(2, np.float32)
 )
@@ -115,6 +120,7 @@ def test_every_field_of_the_inspection_schema_is_the_codes_and_the_other_way_rou
         inspect(b"[\xff]"),
         inspect([{"role": "user", "content": "a\u0301"}], tokenizer="minilm", template="raw"),
         replace(inspect(CHAT, tokenizer="qwen3"), logits=LOGITS),
+        inspect(PICTURED, tokenizer="qwen3", template="trl-qwen3-vl"),
     ):
         conforms(value.to_dict(), "inspection/1")
         shape(value.to_dict(), schemas.schema("inspection/1"), "inspection", found)

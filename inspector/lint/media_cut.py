@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from inspector.breaks import Break
 from inspector.control import is_placeholder
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
@@ -13,6 +14,12 @@ from inspector.lint.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
+    media, budget = subject.inspection.media, subject.inspection.budget
+    if media is not None and media.media.expanded and budget is not None:
+        for entry in budget.broken:
+            if entry.what is Break.PLACEHOLDERS:
+                yield RULE.finding("the cut lies inside the positions of this image", {"path": entry.path})
+        return
     whole, encoding = subject.uncut, subject.encoding
     if whole is None or encoding is None:
         return

@@ -18,9 +18,18 @@ def check(subject: Subject) -> Iterator[Finding]:
     if counted.media and counted.by_template == counted.media:
         yield RULE.finding(
             f"{counted.media} media item{'s' * (counted.media > 1)} count as {counted.by_template} token"
-            f"{'s' * (counted.by_template > 1)} here; the processor writes as many as the picture's size asks for",
+            f"{'s' * (counted.by_template > 1)} here; the processor writes {_known(subject)}",
             {"token": next((index for index in subject.flagged(CONTROL) if _is_placeholder(subject, index)), None)},
         )
+
+
+def _known(subject: Subject) -> str:
+    """Say how many positions the images take, where their rule and sizes are known."""
+    media = subject.inspection.media
+    numbers = [] if media is None else [item.positions for item in media.media.items]
+    if None in numbers or not any(numbers):
+        return "as many as the picture's size asks for"
+    return " + ".join(map(str, numbers)) + " for their sizes"
 
 
 def _is_placeholder(subject: Subject, index: int) -> bool:
@@ -35,6 +44,6 @@ RULE = Rule(
     severity=Severity.NOTE,
     title="the template writes one placeholder an image, the processor makes many of it",
     why="counts and budgets from the template alone are far too low",
-    remedy="add the processor's number of tokens an image to the count",
+    remedy="count with --media expanded, or add the processor's number of tokens an image",
     check=check,
 )

@@ -88,6 +88,9 @@ _SHARED = (
         "policy", str, "messages",
         "What gives way: messages, keep_first, drop_middle, tokens_left, tokens_right, tokens_middle or reject.",
     ),
+    Parameter("media", str, "auto", "How an image counts: written, expanded, or auto (expanded in a context window)."),
+    Parameter("media_rule", str, "", "The image rule of a preset, such as qwen3-vl; empty: the template's."),
+    Parameter("image_tokens", int, 0, "Tokens of one image, typed: an estimate; 0: as the rule says."),
 )  # fmt: skip
 _BRIEF = Parameter(
     "brief", bool, False, "Leave out the request and every list with an entry a token. Short enough to read."
@@ -234,9 +237,12 @@ def _request(given: dict[str, Any]) -> bytes:
     return data
 
 
+_OR_NONE = ("template", "template_text", "name", "clock", "context_window", "media_rule", "image_tokens")
+
+
 def _options(given: dict[str, Any]) -> Options:
     """Errors: OptionInvalid."""
-    for name in ("context_window", "max_new_tokens"):
+    for name in ("context_window", "max_new_tokens", "image_tokens"):
         if given[name] < 0:
             raise _wrong(name, f"{name} is {given[name]}", "give 0 or more")
     same = (
@@ -247,10 +253,11 @@ def _options(given: dict[str, Any]) -> Options:
         "engine",
         "max_new_tokens",
         "policy",
+        "media",
     )
     return make_options(
         **{name: given[name] for name in same},
-        **{name: given.get(name) or None for name in ("template", "template_text", "name", "clock", "context_window")},
+        **{name: given.get(name) or None for name in _OR_NONE},
         arguments=_object(given, "arguments"),
     )
 
