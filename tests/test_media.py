@@ -167,7 +167,7 @@ def test_images_are_bound_in_order_and_expanded_to_their_own_numbers() -> None:
         spans = [item["tokens"] for item in items(found)]
         assert [last - first for first, last in spans] == lengths and spans == sorted(spans)
         assert found.to_dict()["media_rule"]["problems"] == []
-    pad = dict((token.content, token.id) for token in made.tokenizer.added_tokens)[PAD]
+    pad = {token.content: token.id for token in made.tokenizer.added_tokens}[PAD]
     for first, last in (item["tokens"] for item in items(made)):
         assert set(made.encoding.input_ids[first:last].tolist()) == {pad}
     assert len(made.encoding) == len(plain.encoding) + sum(numbers) - 3
