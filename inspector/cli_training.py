@@ -80,9 +80,8 @@ def budget_command(
         options = _shared(tokenizer, template, name, set_, clock, profile) | {
             "add_generation_prompt": not no_generation_prompt, "context_window": context_window,
             "max_new_tokens": max_new_tokens, "policy": policy, "whole_turns": whole_turns,
-            "document_order": _indices(document_order), "first_turns": first_turns,
-            "document_order": _indices(document_order), "media": media, "media_rule": media_rule,
-            "image_tokens": image_tokens,
+            "document_order": _indices(document_order), "first_turns": first_turns, "media": media,
+            "media_rule": media_rule, "image_tokens": image_tokens,
         }  # fmt: skip
         with _progress() as progress:
             return service.budget(_read(request), _options(options), progress=progress)
