@@ -46,7 +46,7 @@ def test_inspect_prints_the_contract() -> None:
     assert set(result["rendered"]["segments"][0]) == {"start", "end", "kind", "path", "line", "field_start", "ids"}
     assert set(result["options"]) == {
         "tokenizer", "template", "name", "arguments", "add_generation_prompt", "continue_final_message", "clock",
-        "clock_from", "profile", "engine",
+        "clock_from", "profile", "engine", "media", "media_rule", "image_tokens",
     }  # fmt: skip
     assert result["budget"] is None and result["logits"] is None
 
