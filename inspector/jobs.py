@@ -260,10 +260,14 @@ def make_record(payload: bytes) -> bytes:
 
 
 def record(payload: bytes) -> bytes:
-    """Run a pickled Job; give its record as readable JSON text: {records: [text]}."""
+    """Run a pickled (Job, places of the machine); give its record as readable JSON text: {records: [text]}."""
+    from inspector.record import record_of, unbudgeted
     from inspector.ui.views import record as page
 
-    return _answer({"records": [page.text(_inspection(pickle.loads(payload)).to_dict())]})
+    job, places = pickle.loads(payload)
+    inspection = _inspection(job)
+    whole = _inspection(unbudgeted(job, inspection.clock)) if job.options.context_window is not None else inspection
+    return _answer({"records": [page.text(record_of(job, inspection, whole, places=places).value)]})
 
 
 def paste(payload: bytes) -> bytes:

@@ -300,7 +300,7 @@ def _tokenize(a: Value, b: Value) -> Iterator[Difference]:
             yield from _other_item(Stage.TOKENIZE, f"tokens.{name}", a["tokens"][name], b["tokens"][name], "token")
 
 
-_WINDOW = ("context_window", "max_new_tokens", "policy", "whole_turns", "document_order")
+_WINDOW = ("context_window", "max_new_tokens", "policy", "whole_turns", "document_order", "first_turns")
 _BUDGET = ("max_input_tokens", "required_tokens", "input_tokens", "broken", "checks")
 
 
@@ -360,9 +360,12 @@ def _keys(
     stage: Stage, path: str, a: Value, b: Value, names: Iterable[str], where: dict[str, Any] | None = None
 ) -> Iterator[Difference]:
     for name in names:
-        if a[name] != b[name]:
-            message = f"{path}.{name} is {_short(a[name])} then, {_short(b[name])} now"
-            yield Difference(stage, f"{path}.{name}", message, a[name], b[name], where)
+        if name not in a or name not in b:
+            continue  # a key that an older record does not have
+        one, other = a[name], b[name]
+        if one != other:
+            message = f"{path}.{name} is {_short(one)} then, {_short(other)} now"
+            yield Difference(stage, f"{path}.{name}", message, one, other, where)
 
 
 def _short(value: Any) -> str:

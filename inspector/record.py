@@ -35,6 +35,8 @@ from inspector.withheld import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from inspector.encode import Encoding
     from inspector.messages import Conversation
     from inspector.pipeline import Inspection
@@ -68,12 +70,16 @@ class Record:
 
 def sealed(value: dict[str, Any]) -> Record:
     """Give a record's value its digest."""
-    return Record({**value, "digest": digest_of(value)})
+    return Record({"schema": value["schema"], "digest": digest_of(value), **_without_digest(value)})
 
 
 def digest_of(value: Mapping[str, Any]) -> str:
     """Hash a record's canonical JSON without its digest."""
-    return hashlib.sha256(rfc8785.dumps({key: item for key, item in value.items() if key != "digest"})).hexdigest()
+    return hashlib.sha256(rfc8785.dumps(_without_digest(value))).hexdigest()
+
+
+def _without_digest(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key != "digest"}
 
 
 def record(
@@ -110,7 +116,12 @@ def whole_of(job: Job, inspection: Inspection) -> Inspection:
 
     if job.options.context_window is None:
         return inspection
-    return run(replace(job, options=replace(job.options, context_window=None, clock=inspection.clock)))
+    return run(unbudgeted(job, inspection.clock))
+
+
+def unbudgeted(job: Job, clock: datetime) -> Job:
+    """Give the job of the whole conversation at a time."""
+    return replace(job, options=replace(job.options, context_window=None, clock=clock))
 
 
 def record_of(

@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from inspector.errors import ErrorKind, InspectorError
+from inspector.job import Options
 from inspector.jsontext import loads
 from inspector.parting import LIMITS, Difference, Outcome, Replay, Stage, StageResult, Value, compare_records
 from inspector.record import SCHEMA, digest_of, sealed
@@ -158,7 +160,8 @@ def replay_options(value: Value, places: dict[str, str], against: dict[str, str]
     was recorded and that has no reference.
     """
     options, injected = value["options"], value["injected"]
-    chosen = {**options, "clock": injected["clock"], "arguments": loads(injected["arguments"], root="arguments"),
+    known = {entry.name for entry in fields(Options)}
+    chosen = {**{name: item for name, item in options.items() if name in known}, "clock": injected["clock"], "arguments": loads(injected["arguments"], root="arguments"),
               "document_order": tuple(options["document_order"])}  # fmt: skip
     chosen["tokenizer"] = places.get("tokenizer") or against.get("tokenizer") or options["tokenizer"]
     if is_local(chosen["tokenizer"]):

@@ -175,6 +175,7 @@ def replay(
     against: dict[str, str] | None = None,
     progress: Progress | None = None,
     session: str | None = OWN,
+    local_files: bool = True,
 ) -> dict[str, Any]:
     """Replay a record (`replay.read_record`) in a child; give `replay/1`.
 
@@ -184,7 +185,7 @@ def replay(
     from inspector.job import make_options
 
     def make(data: bytes, options: dict[str, Any]) -> dict[str, Any]:
-        return record(data, make_options(**options), progress=progress, session=session)
+        return record(data, make_options(**options), progress=progress, session=session, local_files=local_files)
 
     return replaying.replay(value, make, request=request, places=places, against=against).to_dict()
 

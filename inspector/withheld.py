@@ -110,7 +110,7 @@ def refuse_secrets(value: Any, path: str) -> None:
     for at, text in _texts(value, path):
         found = _SHAPES.search(text)
         if found:
-            raise _found(at, f"text in the shape of a secret ({found[0][:4]}…, {len(found[0])} characters)")
+            raise _found(at, f"text in the shape of a secret ({found[0][:3]}…, {len(found[0])} characters)")
 
 
 def refuse_environment(text: str, environment: Mapping[str, str] | None = None) -> None:

@@ -247,10 +247,10 @@ def test_hex_dump_and_record_hold_the_pane(open_page: Any) -> None:
     assert bytes.fromhex(shown).decode() == bench.pane(0)["text"]
     bench.open("record")
     bench.page.wait_for_function(
-        "() => document.querySelector('.ti-grid').innerText.includes('inspection/1')", timeout=ANSWER_MS
+        "() => document.querySelector('.ti-grid').innerText.includes('record/1')", timeout=ANSWER_MS
     )
     records = bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.state.records")
-    assert [json.loads(text)["input_ids"] for text in records] == [bench.pane(0)["ids"], bench.pane(1)["ids"]]
+    assert [json.loads(text)["inputs"]["input_ids"] for text in records] == [bench.pane(0)["ids"], bench.pane(1)["ids"]]
     bench.open("tensors")
     assert f"int64[1, {len(bench.pane(0)['ids'])}]" in bench.page.inner_text(".ti-grid")
 

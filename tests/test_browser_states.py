@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from page import ANSWER_MS, NARROW, messages, shot
+
+from inspector.record import sealed
+from inspector.replay import read_record
 
 pytestmark = pytest.mark.browser
 SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
@@ -162,6 +164,8 @@ def test_the_record_downloads_as_a_json_file(open_page: Any) -> None:
     bench.open("record")
     bench.page.wait_for_function("() => document.querySelector('.ti').parentNode.bench.state.records[1].startsWith('{')", timeout=ANSWER_MS)  # fmt: skip
     with bench.page.expect_download() as started:
-        bench.page.get_by_role("button", name="B download JSON").click()
-    record = json.loads(Path(started.value.path()).read_text("utf-8"))
-    assert started.value.suggested_filename == "inspection-b.json" and record["input_ids"] == bench.pane(1)["ids"]
+        bench.page.get_by_role("button", name="B download record").click()
+    data = Path(started.value.path()).read_bytes()
+    record = read_record(data)
+    assert started.value.suggested_filename == "record-b.json" and record["inputs"]["input_ids"] == bench.pane(1)["ids"]
+    assert sealed(record).to_bytes() == data, "to the byte what the command line writes"

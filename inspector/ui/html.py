@@ -53,6 +53,7 @@ LAST_SCRIPTS = (
     "writing",
     "permalink",
     "gallery",
+    "records",
     "printing",
     "exports",
     "bench",

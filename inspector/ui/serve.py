@@ -138,16 +138,33 @@ def control(request: Any) -> str:
 
 def record(request: Any) -> str:
     """Give the record of each pane as text: `{"records": [text]}`; an error's line where there is none."""
-    return _of_each_pane(request, "record", "records", lambda text: text)
+    from inspector.record import places_of
+    from inspector.withheld import refuse_environment
+
+    return _of_each_pane(
+        request, "record", "records", lambda text: text, lambda job: (job, places_of(job)), refuse_environment
+    )
 
 
-def _of_each_pane(request: Any, job: str, name: str, failed: Callable[[str], Any]) -> str:
-    """Run a job for every pane, each in its own child; join their lists `name`, with `failed(line)` for an error."""
+def _of_each_pane(
+    request: Any,
+    job: str,
+    name: str,
+    failed: Callable[[str], Any],
+    payload_of: Callable[[Job], Any] = lambda job: job,
+    check: Callable[[str], None] = lambda answer: None,
+) -> str:
+    """Run a job for every pane, each in its own child; join their lists `name`, with `failed(line)` for an error.
+
+    `payload_of`: what a child is given; `check` may refuse its answer.
+    """
     from inspector.ui import payload
 
     def one(asked: _Asked, q: int) -> Any:
         try:
-            return json.loads(call(job, job_of(asked, q), asked.child(q)))[name][0]
+            answer = call(job, payload_of(job_of(asked, q)), asked.child(q))
+            check(answer)
+            return json.loads(answer)[name][0]
         except InspectorError as error:
             return failed(payload.error_text(error))
 

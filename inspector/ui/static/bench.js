@@ -133,7 +133,7 @@ class Bench {
     }
     this.$('.ti-panel').addEventListener('keydown', (event) => { if (event.key === 'Escape' && this.back) { event.preventDefault(); this.goBack(); } });
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
-    this.listenShare(); this.listenGallery(); this.listenPrint();
+    this.listenShare(); this.listenGallery(); this.listenRecords(); this.listenPrint();
   }
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
@@ -160,6 +160,6 @@ class Bench {
   }
 }
 const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const [name, made] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) if (name !== 'constructor') Object.defineProperty(Kind.prototype, name, made); };
-mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery, Printing);
+mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Gallery, Records, Printing);
 
 element.bench = new Bench(element.querySelector('.ti'), server, JSON.parse(props.value));

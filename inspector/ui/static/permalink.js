@@ -197,7 +197,9 @@ class Permalink {
     const line = this.$('.ti-share .ti-err');
     try {
       if (file.size > MOST_FILE) throw new Unreadable('state_file_too_large');
-      const state = parsedState(await file.text(), this.known());
+      const text = await file.text();
+      if (RECORD_SCHEMA.test(text)) { this.$('.ti-share').close(); this.showOpenRecord(); this.openRecord(text); return; }
+      const state = parsedState(text, this.known());
       this.visit(state, '');
       this.$('.ti-share').close();
       this.notice = '';

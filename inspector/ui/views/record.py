@@ -7,17 +7,25 @@ from typing import Any
 
 from inspector.ui.views.base import View
 
-TABLES = ("tokens", "segments", "changes", "uncovered", "findings", "top")  # lists of objects: one row a line
+TABLES = (
+    "segments",
+    "changes",
+    "uncovered",
+    "listed",
+    "media",
+    "silenced",
+    "withheld",
+)  # lists of objects: one row a line
 
 
 def text(record: dict[str, Any]) -> str:
     """Write a record as JSON that a person can read: two spaces a level, one line for each row of a table.
 
-    >>> print(text({"tokens": [{"id": 1}, {"id": 2}], "input_ids": [1, 2]}))
+    >>> print(text({"segments": [{"end": 1}, {"end": 2}], "input_ids": [1, 2]}))
     {
-      "tokens": [
-        {"id": 1},
-        {"id": 2}
+      "segments": [
+        {"end": 1},
+        {"end": 2}
       ],
       "input_ids": [1, 2]
     }
