@@ -15,6 +15,7 @@ from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Any
 
+from inspector import confinement
 from inspector.errors import InspectorError
 
 JOBS: dict[str, str] = {
@@ -62,12 +63,14 @@ def echo(payload: bytes) -> bytes:
 
 
 def self_test(payload: bytes) -> bytes:
-    """Tell, as JSON, which limits the operating system really has in force on this child."""
+    """Tell, as JSON, which limits the operating system really has in force on this child, and what it refuses."""
     import resource
 
     names = ("AS", "CPU", "FSIZE", "NOFILE", "CORE")
     soft = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in names}
     facts = {
+        **confinement.in_force(),
+        "refused": confinement.tried(),
         "rlimits": {name: None if value == resource.RLIM_INFINITY else value for name, value in soft.items()},
         "own_session": os.getsid(0) == os.getpid(),
         "environment": sorted(os.environ),

@@ -10,8 +10,9 @@ The caller keeps the wall clock and owns the child's socket; the zygote is the c
 reports how it ended; the child carries the rlimits. A death becomes a typed `InspectorError`, never an exception of
 this process. When the caller dies, the zygote reads EOF and ends; when the zygote dies, the kernel ends the children.
 
-It does not filter system calls or file access (seccomp and Landlock are not applied: `status()` says so), does not
-limit the network, and runs nothing that is not in the job table. It unpickles nothing that a child sent.
+A child may read the interpreter, this package and the cache, and nothing else; it has no network and starts no process
+(confinement.py; `status()` says what of it this system has). It runs nothing that is not in the job table, and the
+caller unpickles nothing that a child sent.
 The far side is zygote.py.
 
 A subprocess, not os.fork: it is sound whatever threads the caller has, and it warms up while the caller goes on.
@@ -39,6 +40,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from inspector.confinement import readable_places
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
 from inspector.processes import (
@@ -52,6 +54,7 @@ from inspector.processes import (
     pack_frame,
     read_exactly,
 )
+from inspector.sources.cache import cache_dir
 from inspector.zygote import EXIT_MEMORY, FORK, MIB, REAP, RECORD, RELEASE, REPORT, answer_too_large, memory_limit
 
 
@@ -129,7 +132,16 @@ class _Zygote:
         self._numbers = itertools.count(1)
         self._broken = False  # its socket failed: it is dead or dying, whatever the process table still says
         self._ctl, theirs = socket.socketpair()
-        config = {"ctl": theirs.fileno(), "jobs": dict(jobs), "preload": preload, "warm": warm}
+        cache = cache_dir()
+        with contextlib.suppress(OSError):
+            cache.mkdir(parents=True, exist_ok=True)  # a child can be let into a folder only if it is there
+        config = {
+            "ctl": theirs.fileno(),
+            "jobs": dict(jobs),
+            "preload": preload,
+            "warm": warm,
+            "readable": readable_places(str(cache)),
+        }
         try:
             self.process = subprocess.Popen(
                 boot_command("inspector.zygote", "zygote_main", config),
@@ -599,14 +611,16 @@ class Sandbox:
             self._facts = json.loads(self.call("self_test", b""))
         in_force: dict[str, int | None] = self._facts["rlimits"]
         notes = [f"RLIMIT_{name} is not in force on this system" for name, value in in_force.items() if value is None]
-        notes.append("system calls and file access are not filtered: seccomp and Landlock are not applied")
+        refused: dict[str, bool] = self._facts["refused"]
+        notes += [f"{what} is not refused to the children on this system" for what, no in refused.items() if not no]
         with self._changed:
             warm = sum(state.child is not None for state in self._sessions.values())
             return {
                 "mechanism": "zygote",
                 "rlimits": in_force,
-                "seccomp": False,
-                "landlock": False,
+                "seccomp": self._facts["seccomp"],
+                "landlock": self._facts["landlock"],
+                "refused": refused,
                 "dies_with_parent": sys.platform == "linux",
                 "limits": asdict(self.limits),
                 "children": self._live,

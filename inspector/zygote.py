@@ -5,8 +5,8 @@ caller (sandbox.py): fork a child with these descriptors; kill and reap one and 
 ends it and every child. The child reads a request, says that it begins, puts the request's rlimits in force, runs the
 job and answers.
 
-Nothing here trusts the job: any exception leaves as a typed error without traceback or paths. System call and file
-filters are not applied; they belong into `_become_child` (once a child) and `_apply_limits` (once a request).
+Nothing here trusts the job: any exception leaves as a typed error without traceback or paths. A child is confined
+(confinement.py) before it reads its first request.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from inspector.confinement import confine
 from inspector.errors import ErrorKind, InspectorError
 from inspector.processes import Frame, pack_frame, read_frame
 
@@ -37,9 +38,12 @@ EXIT_FAILED, EXIT_MEMORY = 70, 71  # how a child ends that cannot even answer
 # ------------------------------------------------------------------------------------------------ the child's side
 
 
-def _child_main(sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> NoReturn:
+def _child_main(
+    sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], readable: tuple[str, ...]
+) -> NoReturn:
     """Answer requests until the caller closes the socket."""
     baseline = _address_space_bytes()
+    confine(readable)
     sock.sendall(pack_frame(Frame.HELLO, struct.pack("!I", os.getpid())))
     while True:
         try:
@@ -94,6 +98,13 @@ def _typed_error(fault: BaseException, header: dict[str, Any]) -> InspectorError
             f"the input nests deeper than the interpreter's stack of {sys.getrecursionlimit()} frames",
             stage="sandbox",
             remedy="nest the messages, tools or template less deeply",
+        )
+    if isinstance(fault, PermissionError):
+        return InspectorError(
+            ErrorKind.SandboxBlocked,
+            f"the job {header['job']!r} asked the system for what the sandbox refuses: a file, a socket or a process",
+            stage="sandbox",
+            remedy="if the input is an ordinary one, this is a fault of the tool: please report it with the input",
         )
     if type(fault).__name__ == "PanicException":
         return InspectorError(
@@ -171,7 +182,7 @@ def zygote_main(config: dict[str, Any]) -> NoReturn:
         _resolve(config["warm"])()
     gc.collect()
     gc.freeze()  # children then do not copy pages only because the collector touched them
-    _serve(ctl, jobs)
+    _serve(ctl, jobs, tuple(config["readable"]))
 
 
 def _resolve(target: str) -> Callable[..., Any]:
@@ -179,7 +190,7 @@ def _resolve(target: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), function)
 
 
-def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> NoReturn:
+def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], readable: tuple[str, ...]) -> NoReturn:
     children: dict[int, int] = {}  # number -> pid
     leaving: set[int] = set()  # pids that were killed and not reaped yet
     while True:
@@ -189,7 +200,7 @@ def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]]) -> 
             continue
         operation, number, fds = _receive_record(ctl)
         if operation == FORK:
-            pid = _fork_child(ctl, fds, jobs)
+            pid = _fork_child(fds, jobs, readable)
             if pid:
                 children[number] = pid
         elif operation == REAP:
@@ -215,7 +226,7 @@ def _receive_record(ctl: socket.socket) -> tuple[bytes, int, list[int]]:
     return operation, number, list(fds)
 
 
-def _fork_child(ctl: socket.socket, fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]]) -> int:
+def _fork_child(fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]], readable: tuple[str, ...]) -> int:
     """Fork; the child never returns. Gives the pid, or 0 when no process could be had (the caller then reads EOF)."""
     zygote = os.getpid()
     try:
@@ -225,7 +236,7 @@ def _fork_child(ctl: socket.socket, fds: list[int], jobs: Mapping[str, Callable[
     if pid == 0:
         try:
             sock = _become_child(fds, zygote)
-            _child_main(sock, jobs)
+            _child_main(sock, jobs, readable)
         finally:
             os._exit(EXIT_FAILED)
     for fd in fds:

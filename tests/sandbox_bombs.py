@@ -20,7 +20,7 @@ NAMES = (
     "pid", "spin", "native_spin", "sleep", "fill_memory", "fill_memory_slowly", "recurse", "abort", "abort_like_rust",
     "overflow_like_rust", "segfault", "huge", "not_bytes", "raise_error", "raise_secret", "raise_exit", "rust_panic", "render", "burn",
     "write_file", "open_files", "remember", "forge_length", "forge_error", "chatter", "kill_self", "fork_sleeper",
-    "environment",
+    "environment", "read_file", "connect", "run", "signal_parent",
 )  # fmt: skip
 JOBS = {name: f"sandbox_bombs:{name}" for name in NAMES}
 _seen: list[bytes] = []
@@ -128,6 +128,27 @@ def write_file(payload: bytes) -> bytes:
     return b"written"
 
 
+def read_file(payload: bytes) -> bytes:
+    with open(payload.decode(), "rb") as file:
+        return file.read()
+
+
+def connect(payload: bytes) -> bytes:
+    host, port = payload.decode().split(":")
+    with socket.socket() as peer:
+        peer.connect((host, int(port)))
+    return b"connected"
+
+
+def run(payload: bytes) -> bytes:
+    os.execv(payload.decode(), [payload.decode()])
+
+
+def signal_parent(payload: bytes) -> bytes:
+    os.kill(os.getppid(), signal.SIGTERM)
+    return b"sent"
+
+
 def open_files(payload: bytes) -> bytes:
     kept = []
     try:
@@ -176,7 +197,6 @@ def fork_sleeper(payload: bytes) -> bytes:
 
 
 def environment(payload: bytes) -> bytes:
-    facts = {"environ": dict(os.environ), "modules": sorted(sys.modules), "threads": len(os.listdir("/proc/self/task"))}
-    facts["fds"] = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    facts = {"environ": dict(os.environ), "modules": sorted(sys.modules), "pid": os.getpid()}
     facts["package"] = os.path.dirname(inspector.__file__)
     return json.dumps(facts).encode()
