@@ -25,7 +25,7 @@ _COMMON = """
     rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack
     newfstatat statx faccessat faccessat2 getdents64 getcwd readlinkat fadvise64 flock dup dup3 fcntl
     getpid gettid getppid getsid getuid geteuid getgid getegid sysinfo uname times getrusage setrlimit getrlimit
-    clock_gettime clock_getres gettimeofday nanosleep clock_nanosleep sched_yield sched_getaffinity getcpu
+    clock_gettime clock_getres gettimeofday getitimer setitimer nanosleep clock_nanosleep sched_yield sched_getaffinity getcpu
     getrandom futex set_robust_list get_robust_list set_tid_address rseq membarrier restart_syscall
     exit exit_group ppoll pselect6 recvfrom sendto recvmsg sendmsg shutdown getsockopt getsockname getpeername
 """
@@ -42,7 +42,7 @@ _X86_64 = {
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
     "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "ioctl": 16,
     "pread64": 17, "readv": 19, "writev": 20, "access": 21, "select": 23, "sched_yield": 24, "mremap": 25, "mincore": 27,
-    "madvise": 28, "dup": 32, "dup2": 33, "nanosleep": 35, "getpid": 39, "sendto": 44, "recvfrom": 45, "sendmsg": 46,
+    "madvise": 28, "dup": 32, "dup2": 33, "nanosleep": 35, "getitimer": 36, "setitimer": 38, "getpid": 39, "sendto": 44, "recvfrom": 45, "sendmsg": 46,
     "recvmsg": 47, "shutdown": 48, "getsockname": 51, "getpeername": 52, "getsockopt": 55, "clone": 56, "exit": 60,
     "kill": 62, "uname": 63, "fcntl": 72, "flock": 73, "getdents": 78, "getcwd": 79, "readlink": 89, "gettimeofday": 96,
     "getrlimit": 97, "getrusage": 98, "sysinfo": 99, "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107,
@@ -57,7 +57,7 @@ _AARCH64 = {
     "getcwd": 17, "dup": 23, "dup3": 24, "fcntl": 25, "ioctl": 29, "flock": 32, "faccessat": 48, "openat": 56, "close": 57,
     "getdents64": 61, "lseek": 62, "read": 63, "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pselect6": 72,
     "ppoll": 73, "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "set_tid_address": 96,
-    "futex": 98, "set_robust_list": 99, "get_robust_list": 100, "nanosleep": 101, "clock_gettime": 113,
+    "futex": 98, "set_robust_list": 99, "get_robust_list": 100, "nanosleep": 101, "getitimer": 102, "setitimer": 103, "clock_gettime": 113,
     "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124, "restart_syscall": 128, "kill": 129,
     "tgkill": 131, "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "times": 153, "getsid": 156,
     "uname": 160, "getrlimit": 163, "setrlimit": 164, "getrusage": 165, "prctl": 167, "getcpu": 168, "gettimeofday": 169,
@@ -183,14 +183,20 @@ _SYSTEM = (
     "/usr/lib", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/localtime", "/dev/urandom", "/dev/null",
 )  # fmt: skip
 
+_MADE_UP = ("proc", "sys", "dev", "run")
 
-def readable_places(cache: str) -> tuple[str, ...]:
-    """List what the jobs read: the interpreter and its packages, this package with its presets, time zones, the cache."""
+
+def readable_places(cache: str, *, own_files: bool = False) -> tuple[str, ...]:
+    """List what the jobs read: the interpreter and its packages, this package with its presets, time zones, the cache.
+
+    `own_files`: also the files of this machine, but for those that the system makes up (other processes, devices).
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     own = (here, os.path.join(os.path.dirname(here), "presets"), cache)
     packages = (path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages"))
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, *packages)
-    places = dict.fromkeys(os.path.realpath(path) for path in (*own, *python, *_SYSTEM))
+    files = (entry.path for entry in os.scandir("/") if own_files and entry.name not in _MADE_UP)
+    places = dict.fromkeys(os.path.realpath(path) for path in (*own, *python, *_SYSTEM, *files))
     return tuple(place for place in places if place != "/")
 
 
@@ -216,7 +222,7 @@ def in_force() -> dict[str, bool]:
 
 
 def tried() -> dict[str, bool]:
-    """Try what a hostile job would; say of each whether it was refused."""
+    """Try what a hostile job would; say of each whether it was refused. A file of the system may be one's own to read."""
     parent = os.getppid()
     tries: dict[str, Callable[[], object]] = {
         "reading a file of the system": lambda: os.close(os.open("/etc/passwd", os.O_RDONLY)),

@@ -10,9 +10,9 @@ The caller keeps the wall clock and owns the child's socket; the zygote is the c
 reports how it ended; the child carries the rlimits. A death becomes a typed `InspectorError`, never an exception of
 this process. When the caller dies, the zygote reads EOF and ends; when the zygote dies, the kernel ends the children.
 
-A child may read the interpreter, this package and the cache, and nothing else; it has no network and starts no process
-(confinement.py; `status()` says what of it this system has). It runs nothing that is not in the job table, and the
-caller unpickles nothing that a child sent.
+A child may read the interpreter, this package and the cache, and (`own_files`) the files of the person at this
+machine; it has no network and starts no process (confinement.py; `status()` says what of it this system has). It runs
+nothing that is not in the job table, and the caller unpickles nothing that a child sent.
 The far side is zygote.py.
 
 A subprocess, not os.fork: it is sound whatever threads the caller has, and it warms up while the caller goes on.
@@ -127,7 +127,7 @@ class _NotBegun(Exception):
 class _Zygote:
     """The zygote process as its caller sees it. Thread-safe."""
 
-    def __init__(self, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None) -> None:
+    def __init__(self, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None, own_files: bool) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._broken = False  # its socket failed: it is dead or dying, whatever the process table still says
@@ -140,7 +140,7 @@ class _Zygote:
             "jobs": dict(jobs),
             "preload": preload,
             "warm": warm,
-            "readable": readable_places(str(cache)),
+            "readable": readable_places(str(cache), own_files=own_files),
         }
         try:
             self.process = subprocess.Popen(
@@ -348,18 +348,20 @@ class _Session:
 class Sandbox:
     """Runs jobs in children. Thread-safe; one for a process is enough."""
 
-    def __init__(self, limits: Limits, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None) -> None:
+    def __init__(
+        self, limits: Limits, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None, own_files: bool
+    ) -> None:
         self.limits = limits
         self.jobs = dict(jobs)
         self.restarts = 0
-        self._preload, self._warm = preload, warm
+        self._start = (self.jobs, preload, warm, own_files)
         self._changed = threading.Condition()  # guards all that follows
         self._sessions: OrderedDict[str, _Session] = OrderedDict()  # least recently used first
         self._live = 0
         self._closed = False
         self._facts: dict[str, Any] | None = None
         self._sweeper: threading.Thread | None = None
-        self._zygote = _Zygote(self.jobs, preload, warm)
+        self._zygote = _Zygote(*self._start)
 
     @classmethod
     def start(
@@ -369,9 +371,13 @@ class Sandbox:
         jobs: Mapping[str, str] = JOBS,
         preload: tuple[str, ...] = PRELOAD,
         warm: str | None = "inspector.jobs:warm",
+        own_files: bool = False,
     ) -> Sandbox:
-        """Launch the zygote and return at once; it warms up meanwhile, and the first call waits for it."""
-        sandbox = cls(limits, jobs, preload, warm)
+        """Launch the zygote and return at once; it warms up meanwhile, and the first call waits for it.
+
+        `own_files`: the children may read this machine's files, because the person at it names them; never for others.
+        """
+        sandbox = cls(limits, jobs, preload, warm, own_files)
         atexit.register(sandbox.close)
         return sandbox
 
@@ -549,7 +555,7 @@ class Sandbox:
             raise RuntimeError("the sandbox is closed")
         if not self._zygote.alive():
             self._zygote.close()
-            self._zygote = _Zygote(self.jobs, self._preload, self._warm)
+            self._zygote = _Zygote(*self._start)
             self.restarts += 1
         return self._zygote
 

@@ -29,12 +29,15 @@ OWN = "own"  # the session of a caller that serves one person: its child keeps i
 _ANSWER_LIMITS = JsonLimits(depth=1000)  # our own answers: only the spelling of numbers matters
 
 
-def sandbox() -> Sandbox:
-    """Give this process's sandbox, started on first use."""
+def sandbox(*, own_files: bool = True) -> Sandbox:
+    """Give this process's sandbox, started on first use.
+
+    `own_files`: whether it may read the files of this machine; asked once, by whoever starts it.
+    """
     global _sandbox
     with _lock:
         if _sandbox is None:
-            _sandbox = Sandbox.start()
+            _sandbox = Sandbox.start(own_files=own_files)
         return _sandbox
 
 

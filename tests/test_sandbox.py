@@ -32,8 +32,10 @@ CRASHING_TEMPLATE = (
 )
 
 
-def start(limits: Limits = LIMITS) -> Sandbox:
-    return Sandbox.start(limits, jobs=JOBS | sandbox_bombs.JOBS, preload=("sandbox_bombs", "numpy", "tokenizers"))
+def start(limits: Limits = LIMITS, *, own_files: bool = False) -> Sandbox:
+    return Sandbox.start(
+        limits, jobs=JOBS | sandbox_bombs.JOBS, preload=("sandbox_bombs", "numpy", "tokenizers"), own_files=own_files
+    )
 
 
 @pytest.fixture(scope="module")
@@ -200,6 +202,15 @@ def test_the_default_sandbox_loads_the_real_code_without_torch():
     assert [note for note in status["notes"] if "refused" in note] == [
         f"{what} is not refused to the children on this system" for what, no in status["refused"].items() if not no
     ]
+
+
+def test_own_files_can_be_read_where_they_are_the_persons_and_nothing_else(tmp_path):
+    (tmp_path / "own.txt").write_text("mine")
+    with start(own_files=True) as own:
+        assert own.call("read_file", str(tmp_path / "own.txt").encode()) == b"mine"
+        if CONFINED:
+            assert failure(own, "read_file", f"/proc/{os.getpid()}/environ".encode()).kind is ErrorKind.SandboxBlocked
+            assert failure(own, "write_file", str(tmp_path / "new").encode()).kind is ErrorKind.SandboxBlocked
 
 
 def test_open_files_are_bounded(sandbox):

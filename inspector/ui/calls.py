@@ -31,7 +31,7 @@ def start(host: str | None = None) -> None:
     global _own_machine
     address = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
     _own_machine = address in ("127.0.0.1", "localhost", "::1") and "SPACE_ID" not in os.environ
-    service.sandbox()
+    service.sandbox(own_files=_own_machine)
 
 
 def own_machine() -> bool:
