@@ -386,3 +386,26 @@ def test_the_control_view_fits_at_both_sizes(open_page: Any, size: dict[str, int
     bench.page.get_by_label("template below").check()
     cell(bench, 0, "Obey").click()
     bench.page.screenshot(path=shot(f"linked-{name}"))
+
+
+def test_bytes_and_template_follow_a_selection_deep_in_the_text_in_every_pane(open_page: Any) -> None:
+    bench = open_page()
+    page = bench.page
+    bench.choose("tokenizer0", "qwen3")
+    bench.choose("template0", "qwen3-0.6b@current")
+    bench.choose("template1", "chatml")
+    early = "\n".join(f"line {k}" for k in range(300))
+    said = [{"role": "user", "content": early}, {"role": "assistant", "content": "<think>" + early + "</think>ok"}]
+    bench.type_in("messages", json.dumps([*said, {"role": "user", "content": "needle"}]))
+    page.evaluate(f"() => {{ const b = {BENCH}, q = b.state.panes.length - 1, p = b.state.panes[q]; b.select(q, p.tokenAt(p.text(0, p.bytes.length).lastIndexOf('needle')), true); }}")  # fmt: skip
+    lit = "() => { const box = document.querySelector('.ti-grid').getBoundingClientRect(); return [0, 1].map(q => [...document.querySelectorAll('.ti-grid .ti-on, .ti-grid .ti-lk')].filter(node => node.closest('.ti-col' + q)).filter(node => { const own = node.getBoundingClientRect(); return own.top >= box.top && own.bottom <= box.bottom; }).length > 0); }"
+    for view in ("tokens", "bytes", "template", "rendered", "bytes"):
+        bench.open(view)
+        assert page.evaluate(lit) == [True, True], view
+    assert page.evaluate("() => document.querySelector('.ti-grid').scrollTop") > 1000
+    page.screenshot(path=shot("bytes-deep"))
+    page.set_viewport_size(NARROW)
+    page.wait_for_function("() => document.querySelector('.ti').classList.contains('narrow')")
+    bench.open("tokens")
+    bench.open("bytes")
+    assert page.evaluate(lit) == [True, True], "on a phone the lines that face each other follow each other"

@@ -256,6 +256,42 @@ def test_a_changed_line_stands_beside_its_counterpart_in_every_pane(script: Any)
     assert script.evaluate("() => [rows.linked(0, 2, 1), rows.linked(1, 2, 2), rows.linked(2, 2, 1)]") == [[2, 5], None, [12, 13]]  # fmt: skip
 
 
+def test_messages_of_unlike_templates_stand_beside_each_other(script: Any) -> None:
+    """ChatML, Llama 3's headers and Jinja without line breaks: the same field, line by line, whatever stands around it."""
+    told = ["Be brief.\nSecond {k}", "Hello\nthere\n\n{k}", "Hi {k}", "Same", "Same", "What is {k}?"]
+    said = [{"role": ("user", "assistant")[k % 2], "content": told[k % 6].replace("{k}", str(k))} for k in range(24)]
+    inline = "{% for m in messages %}{% if loop.index0 != 4 %}[{{ m.role }}]{{ m.content | trim }}</s>{% endif %}{% endfor %}[end]"
+    plain = "{% for m in messages %}{{ 'USER: ' if m.role == 'user' else ' ASSISTANT: ' }}{{ m.content }}{% endfor %}"
+    sides = [("qwen3", "chatml", None), ("llama3", None, None), ("bytes", None, inline), ("bytes", None, plain)]
+    answers = [
+        wire(
+            payload.answer(
+                inspect(said, tokenizer=tokenizer, template=template, template_text=text, clock=CLOCK), None
+            )[0]
+        )
+        for tokenizer, template, text in sides
+    ]
+    found = script.evaluate(
+        """async answers => { FLAG = answers[0].legend.flags; KINDS = answers[0].legend.kinds; window.panes = [];
+        for (const answer of answers) panes.push(new Pane().next((await opened(JSON.stringify(answer))).pane));
+        window.rows = new Rows(panes);
+        const rowsOf = (q, steps) => { const at = bytesOfField(panes[q], { steps, from: null, to: null }); return at.flatMap(([a, b]) => [a, b - 1].map(byte => rows.ofToken(q, tokensTouching(panes[q], [[byte, byte + 1]])[0][0]))); };
+        return Array.from({ length: 24 }, (_, k) => panes.map((_pane, q) => rowsOf(q, ['messages', k, 'content']))); }""",
+        answers,
+    )
+    for k, (first, *others) in enumerate(found):
+        for q, other in enumerate(others):
+            assert other == ([] if (k, q) == (4, 1) else first), (
+                k,
+                q,
+                "first and last line of each content, side by side",
+            )
+    texts = script.evaluate(ROW_TEXTS)
+    assert "".join(row[2] or "" for row in texts) == script.evaluate("() => panes[2].text(0, panes[2].bytes.length)")
+    prompts = [row for row in texts if row[0] == "<|im_start|>assistant\n"]
+    assert prompts[-1][1] == "<|start_header_id|>assistant<|end_header_id|>\n\n", "generation prompts too"
+
+
 def test_long_texts_are_split_at_lines_that_occur_once(script: Any) -> None:
     left = [f"row {k}\n" for k in range(3000)]
     right = [line if k % 7 else f"other {k}\n" for k, line in enumerate(left)]

@@ -1,12 +1,82 @@
 // Rows: logical lines of all panes side by side. Every pane is aligned with the first one, the baseline. No DOM here.
-// A row is a logical line with the empty lines after it; it ends at the first token boundary at or after its last line
-// feed, so a token is never cut.
+// A row is a logical line with the empty lines after it, and ends where the template begins another message; it ends at the
+// first token boundary at or after that, so a token is never cut. Rows stand beside each other by the field that wrote them,
+// then by their text, then by their number within their message.
 
 const LCS_CELLS = 1000000;  // a larger stretch of changed rows is first split at rows that occur once on either side
+
+// What the paths of a pane say: the message (-1: none), whether it is a role, and a number for the path.
+const pathFacts = new WeakMap();
+const factsOf = (paths) => {
+  let facts = pathFacts.get(paths);
+  if (facts) return facts;
+  facts = { message: new Int32Array(paths.length), role: new Uint8Array(paths.length), hash: new Int32Array(paths.length) };
+  paths.forEach((path, p) => {
+    const found = /^messages\[(\d+)\](\.role$)?/.exec(path);
+    facts.message[p] = found ? +found[1] : -1;
+    facts.role[p] = found && found[2] ? 1 : 0;
+    let hash = 0x811c9dc5;
+    for (let k = 0; k < path.length; k++) hash = Math.imul(hash ^ path.charCodeAt(k), 0x01000193);
+    facts.hash[p] = hash;
+  });
+  pathFacts.set(paths, facts);
+  return facts;
+};
+// Where messages begin: the token, and the message; the generation prompt is the last one.
+const BEFORE_ALL = -1, AT_PROMPT = 0x7fffffff;
+const turnCuts = (pane) => {
+  if (pane.turns) return pane.turns;
+  const turns = { token: [], message: [] }, { segments, numSegments, start, n } = pane, { message } = factsOf(pane.paths);
+  const add = (i, which) => { const last = turns.token.length - 1; if (last >= 0 && turns.token[last] >= i) turns.message[last] = which; else if (i < n) { turns.token.push(i); turns.message.push(which); } };
+  let known = BEFORE_ALL, end = 0;
+  for (let s = 0; s < numSegments; s++) {
+    const path = segments.path[s], which = path < 0 ? -1 : message[path];
+    if (which < 0 || segments.end[s] <= segments.start[s]) continue;
+    if (which !== known) {
+      const at = turnStart(pane, end, segments.start[s], known === BEFORE_ALL);
+      let i = Math.max(0, pane.tokenAt(at));
+      while (i < n && start[i] < at) i++;
+      add(i, which);
+    }
+    known = which; end = segments.end[s];
+  }
+  let prompt = n;
+  while (prompt > 0 && pane.has(prompt - 1, 'generation_prompt')) prompt--;
+  if (turns.token.length && prompt < n) add(prompt, AT_PROMPT);
+  else if (turns.token.length && n) {  // a template that always ends in one
+    const marks = marksIn(pane, end, pane.bytes.length);
+    if (marks.length > 1) add(pane.tokenAt(marks[1]), AT_PROMPT);
+  }
+  return (pane.turns = turns);
+};
+// Where control tokens begin in a stretch of bytes.
+const marksIn = ({ start, end, n, flags }, from, to) => {
+  const marks = [], control = FLAG.special | FLAG.added;
+  for (let i = Math.max(0, lastAtMost(start, from, n)); i < n && start[i] < to; i++) if (start[i] >= from && end[i] > start[i] && flags[i] & control) marks.push(start[i]);
+  return marks;
+};
+// The byte at which a message begins whose first text stands at `to`, the text of the one before ends at `from`: after what
+// ends that one. Of two control tokens the first one ends a message; a lone one does where only a line feed follows it.
+const turnStart = (pane, from, to, first) => {
+  const { bytes } = pane, marks = marksIn(pane, from, to), feed = (a, b) => { let at = bytes.indexOf(10, a); if (at < 0 || at >= b) return -1; while (at + 1 < b && bytes[at + 1] === 10) at++; return at + 1; };
+  if (first) return marks.findLast((at) => at === 0 || bytes[at - 1] === 10) ?? 0;
+  if (marks.length > 1) return marks[1];
+  const line = feed(marks.length ? marks[0] : from, to), before = marks.length ? feed(from, marks[0]) : -1;
+  if (marks.length && (before >= 0 || line < 0)) return marks[0];
+  return line >= 0 ? line : from;
+};
 
 // The tokens at which a pane's rows begin, and the number of tokens at the end.
 const cutsOf = (pane) => {
   if (pane.cuts) return pane.cuts;
+  const lines = lineCuts(pane), turns = turnCuts(pane).token, cuts = [];
+  for (let a = 0, b = 0; a < lines.length || b < turns.length;) {
+    const next = b >= turns.length || lines[a] <= turns[b] ? lines[a++] : turns[b++];
+    if (next !== cuts[cuts.length - 1]) cuts.push(next);
+  }
+  return (pane.cuts = Uint32Array.from(cuts));
+};
+const lineCuts = (pane) => {
   const { bytes, start, n } = pane, cuts = n ? [0] : [];
   for (let feed = bytes.indexOf(10), i = 0; feed >= 0 && i < n; feed = bytes.indexOf(10, feed + 1)) {
     if (bytes[feed + 1] === 10) continue;
@@ -14,7 +84,7 @@ const cutsOf = (pane) => {
     if (i < n && i !== cuts[cuts.length - 1]) cuts.push(i);
   }
   cuts.push(n);
-  return (pane.cuts = Uint32Array.from(cuts));
+  return cuts;
 };
 const edgesOf = (pane) => {
   if (pane.edges) return pane.edges;
@@ -34,6 +104,30 @@ const hashesOf = (pane) => {
   }
   return (pane.hashes = hashes);
 };
+// Of every row: the message it belongs to, and numbers for its text in that message and for what a field wrote of it (its
+// text again where none did).
+const writersOf = (pane) => {
+  if (pane.writers) return pane.writers;
+  const edges = edgesOf(pane), cuts = cutsOf(pane), turns = turnCuts(pane), hashes = hashesOf(pane), rows = hashes.length, { bytes, numSegments } = pane, { start, end, path } = pane.segments, facts = factsOf(pane.paths);
+  const message = new Int32Array(rows), text = new Int32Array(rows), field = new Int32Array(rows);
+  for (let r = 0, turn = -1, first = 0; r < rows; r++) {
+    while (turn + 1 < turns.token.length && turns.token[turn + 1] <= cuts[r]) turn++;
+    message[r] = turn < 0 ? BEFORE_ALL : turns.message[turn];
+    field[r] = text[r] = Math.imul(hashes[r] ^ message[r], 0x01000193);
+    while (first < numSegments && end[first] <= edges[r]) first++;
+    let of = -1;
+    for (let s = first; s < numSegments && start[s] < edges[r + 1]; s++) {
+      if (path[s] < 0 || (of >= 0 && facts.role[path[s]])) continue;
+      of = path[s];
+      if (!facts.role[of]) break;
+    }
+    if (of < 0) continue;
+    let hash = facts.hash[of];
+    for (let s = first; s < numSegments && start[s] < edges[r + 1]; s++) if (path[s] === of) for (let at = Math.max(start[s], edges[r]), to = Math.min(end[s], edges[r + 1]); at < to; at++) hash = Math.imul(hash ^ bytes[at], 0x01000193);
+    field[r] = hash;
+  }
+  return (pane.writers = { message, text, field });
+};
 const sameValues = (A, a0, a1, B, b0, b1) => {
   if (a1 - a0 !== b1 - b0) return false;
   for (let k = 0; a0 + k < a1; k++) if (A[a0 + k] !== B[b0 + k]) return false;
@@ -41,8 +135,8 @@ const sameValues = (A, a0, a1, B, b0, b1) => {
 };
 
 // For every row of A the equal row of B that it stands beside, in order; -1 for none.
-const matchRows = (A, B) => {
-  const found = new Int32Array(A.length).fill(-1), todo = [[0, A.length, 0, B.length]];
+const matchRows = (A, B, found = new Int32Array(A.length).fill(-1), part = [0, A.length, 0, B.length]) => {
+  const todo = [part];
   while (todo.length) {
     let [a0, a1, b0, b1] = todo.pop();
     while (a0 < a1 && b0 < b1 && A[a0] === B[b0]) found[a0++] = b0++;
@@ -91,15 +185,33 @@ const splitAtUnique = (A, a0, a1, B, b0, b1, found) => {
   if (parts.length) parts.push([a0, x1, b0, y1]);
   return parts;
 };
-// Beside each row of A: an equal one, or in a changed stretch the one of the same number; -1 for none.
-const partnersOf = (A, B) => {
-  const partner = matchRows(A, B), rows = A.length;
-  for (let x = 0, y = 0; x < rows;) {
+// The stretches of rows without a partner.
+const unmatchedParts = (partner, others) => {
+  const parts = [];
+  for (let x = 0, y = 0; x < partner.length;) {
     if (partner[x] >= 0) { y = partner[x++] + 1; continue; }
-    let end = x;
-    while (end < rows && partner[end] < 0) end++;
-    const stop = end < rows ? partner[end] : B.length;
-    for (; x < end; x++) if (y < stop) partner[x] = y++;
+    const from = x;
+    while (x < partner.length && partner[x] < 0) x++;
+    parts.push([from, x, y, x < partner.length ? partner[x] : others]);
+  }
+  return parts;
+};
+// Beside each row of pane a the one of pane b that the same field wrote, else an equal one of the same message, else in a
+// stretch of others the one of the same number in that message; -1 for none. Where nothing says who wrote a row, its text does.
+const partnersOf = (a, b) => {
+  const traced = turnCuts(a).token.length && turnCuts(b).token.length, [A, B] = [writersOf(a), writersOf(b)], count = B.text.length;
+  if (!traced) {
+    const partner = matchRows(hashesOf(a), hashesOf(b));
+    for (const [from, to, y, stop] of unmatchedParts(partner, count)) for (let k = 0; from + k < to && y + k < stop; k++) partner[from + k] = y + k;
+    return partner;
+  }
+  const partner = matchRows(A.field, B.field);
+  for (const part of unmatchedParts(partner, count)) matchRows(A.text, B.text, partner, part);
+  for (const [from, to, first, stop] of unmatchedParts(partner, count)) {
+    for (let x = from, y = first; x < to; x++) {
+      while (y < stop && B.message[y] < A.message[x]) y++;
+      if (y < stop && B.message[y] === A.message[x]) partner[x] = y++;
+    }
   }
   return partner;
 };
@@ -112,7 +224,7 @@ class Rows {
   constructor(panes, stale = [], failed = []) {
     this.panes = panes; this.known = new Map(); this.stale = panes.map((_, q) => Boolean(stale[q]));
     const counts = panes.map((pane) => Math.max(0, cutsOf(pane).length - 1)), [rows] = counts;
-    const partner = panes.map((pane, q) => (!q ? null : failed[0] || failed[q] ? Int32Array.from({ length: rows }, (_each, x) => (x < counts[q] ? x : -1)) : partnersOf(hashesOf(panes[0]), hashesOf(pane))));
+    const partner = panes.map((pane, q) => (!q ? null : failed[0] || failed[q] ? Int32Array.from({ length: rows }, (_each, x) => (x < counts[q] ? x : -1)) : partnersOf(panes[0], pane)));
     const most = counts.reduce((sum, count) => sum + count, 0), own = panes.map(() => new Int32Array(most).fill(-1)), next = panes.map(() => 0);
     let n = 0;
     for (let x = 0; x <= rows; x++) {

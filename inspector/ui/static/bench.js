@@ -20,7 +20,7 @@ class Bench {
     if (dark !== null) document.body.classList.toggle('dark', dark === '1');
     const panes = config.defaults.panes.map(() => new Pane()), rows = new Rows(panes, panes.map(() => true));
     this.names = new Map(); this.held = new Map();
-    this.state = { panes, rows, own: { panes, rows }, colour: 'alternate', stale: panes.map(() => true), logits: null, records: panes.map(() => ''), control: null, safeOn: false, safe: null, shift: panes.map(() => 0) };
+    this.state = { panes, rows, own: { panes, rows }, colour: 'alternate', stale: panes.map(() => true), logits: null, records: panes.map(() => ''), control: null, safeOn: false, safe: null, shift: panes.map(() => 0), faced: panes.map(() => null) };
     this.slots = panes.map(() => new Slot()); this.at = 0; this.began = performance.now(); this.showTimer = 0; this.compareLines = [];
     this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.folded = false; this.opened = new Set(); this.marked = [];
     this.grid = new Grid(this.$('.ti-grid'), this.$('.ti-space'), () => root.classList.contains('narrow'));

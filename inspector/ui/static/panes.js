@@ -23,7 +23,7 @@ class Panes {
     this.buildHeads(order.length);
     inputs.forEach((values, q) => this.putPane(q, values));
     const panes = order.map((q) => own.panes[q]);
-    Object.assign(this.state, { own: { panes, rows: new Rows(panes, this.unsettled()) }, stale: panes.map(() => true), logits: null, control: null, records: panes.map(() => ''), shift: panes.map(() => 0), safeOn: false, safe: null });
+    Object.assign(this.state, { own: { panes, rows: new Rows(panes, this.unsettled()) }, stale: panes.map(() => true), logits: null, control: null, records: panes.map(() => ''), shift: panes.map(() => 0), faced: panes.map(() => null), safeOn: false, safe: null });
     for (let q = 0; q < MOST_PANES; q++) this.root.classList.remove('stale' + q);
     this.clear(); this.point(null);
     this.showAnswers(false);

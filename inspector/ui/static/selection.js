@@ -51,23 +51,33 @@ class Selection {
   // Bring the selection into sight in every grid that is drawn, and in the editors.
   reveal() {
     for (const [grid, view] of this.spots()) {
-      if (view === 'template') this.face(grid);
+      if (view === 'template') this.faceLines(grid);
+      else if (view === 'bytes') this.faceBytes(grid);
       else if (grid.model.unfold && this.selected && grid.model.unfold(...this.selected)) grid.set(this.modelOf(view, grid), true);
       const at = this.placeIn(grid, view);
       if (at !== null) grid.reveal(at);
     }
     for (const editor of this.editors) if (!editor.active()) editor.reveal();
   }
-  // Let the first linked lines of both templates stand side by side; the line that was pointed at stays where it is.
-  face(grid) {
-    const lines = this.link.panes.map((part) => Math.min(...part.lines)), q = this.link.q || 0, most = Math.max(...lines);
-    if (!lines.every(Number.isFinite)) return;
-    const shift = lines.map((line) => most - line), y = () => LINE * grid.lineOf(q, Math.min(grid.model.rows, grid.model.rowOf(q, lines[q])), 0);
+  // Let the first linked lines of all templates stand side by side, and the first linked bytes of all panes: those of some
+  // panes may lie far from those of others. What was pointed at stays where it is.
+  faceLines(grid) {
+    const lines = this.link.panes.map((part) => (part.lines.size ? Math.min(...part.lines) : null)), known = lines.filter((line) => line !== null), q = lines[this.link.q || 0] === null ? lines.findIndex((line) => line !== null) : this.link.q || 0;
+    if (!known.length) return;
+    const shift = lines.map((line) => (line === null ? 0 : Math.max(...known) - line));
     if (shift.join() === this.state.shift.join()) return;
-    const before = y();
-    this.state.shift = shift;
-    grid.set(this.modelOf('template', grid), true);
-    grid.view.scrollTop += y() - before;
+    this.face(grid, 'template', () => grid.lineOf(q, Math.min(grid.model.rows, grid.model.rowOf(q, lines[q])), 0), () => { this.state.shift = shift; });
+  }
+  faceBytes(grid) {
+    const faced = this.link.panes.map(({ bytes }) => (bytes.length ? bytes[0][0] : null));
+    if (!this.selected || faced.join() === this.state.faced.join()) return;
+    this.face(grid, 'bytes', () => this.placeIn(grid, 'bytes'), () => { this.state.faced = faced; });
+  }
+  face(grid, view, line, move) {
+    const before = line();
+    move();
+    grid.set(this.modelOf(view, grid), true);
+    grid.view.scrollTop += LINE * (line() - before);
   }
   placeIn(grid, view) {
     const { model } = grid;

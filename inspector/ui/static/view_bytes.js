@@ -1,4 +1,5 @@
 // Hex dump: offset, bytes, text. A span is a token's bytes within one line, in the token's tone; the text column follows it.
+// Lines stand side by side by offset, or moved so that the first bytes of a link face each other: state.faced[q] is such a byte.
 
 const printable = (b) => (b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : '\u00b7');
 const hexOf = (b) => b.toString(16).padStart(2, '0') + ' ';
@@ -19,17 +20,19 @@ const stretches = (pane, from, to) => {
 
 const bytesModel = (state, cols) => {
   const { panes } = state, width = cols >= 16 * 3.5 + 1 ? 16 : cols >= 8 * 3.5 + 1 ? 8 : 4;
+  const lineOf = (byte) => Math.floor(byte / width), most = Math.max(0, ...state.faced.map((byte) => (byte === null ? 0 : lineOf(byte))));
+  const shift = panes.map((_, q) => (state.faced[q] === null || state.faced[q] === undefined ? 0 : most - lineOf(state.faced[q]))), byteAt = (q, k) => (k - shift[q]) * width;
   const span = (q, part, text) => {
     const node = el('span', 'ti-byte' + part.cls, text);
     node.dataset.q = q; node.dataset.b = part.from; node.dataset.e = part.to;
     return node;
   };
   return {
-    panes: panes.length, rows: Math.max(1, ...panes.map((pane) => Math.ceil(pane.bytes.length / width))), gutterWidth: 62,
-    lines: (q, k) => (k * width < panes[q].bytes.length ? 1 : 0),
-    gutter: (q, k) => (k * width).toString(16).padStart(6, '0'),
+    panes: panes.length, rows: Math.max(1, ...panes.map((pane, q) => shift[q] + Math.ceil(pane.bytes.length / width))), gutterWidth: 62,
+    lines: (q, k) => (byteAt(q, k) >= 0 && byteAt(q, k) < panes[q].bytes.length ? 1 : 0),
+    gutter: (q, k) => byteAt(q, k).toString(16).padStart(6, '0'),
     paint: (q, k, j, host) => {
-      const pane = panes[q], from = k * width, to = Math.min(pane.bytes.length, from + width), text = el('span', 'ti-ascii');
+      const pane = panes[q], from = byteAt(q, k), to = Math.min(pane.bytes.length, from + width), text = el('span', 'ti-ascii');
       for (const part of stretches(pane, from, to)) {
         const bytes = Array.from(pane.bytes.subarray(part.from, part.to));
         host.appendChild(span(q, part, bytes.map(hexOf).join('')));
@@ -38,7 +41,7 @@ const bytesModel = (state, cols) => {
       if (to - from < width) { const fill = el('span', 'ti-fill'); fill.style.width = (width - (to - from)) * 2.5 + 'ch'; host.appendChild(fill); }
       host.appendChild(text);
     },
-    place: (q, i) => [Math.floor(panes[q].start[i] / width), 0],
+    place: (q, i) => [shift[q] + lineOf(panes[q].start[i]), 0],
   };
 };
 
