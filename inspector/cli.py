@@ -288,9 +288,19 @@ def main() -> None:
 
 
 def _read(request: str) -> bytes:
+    """Read a request; a body, row or log line of another kind is converted, and what was done is said on stderr."""
     from inspector.job import read_bounded, read_request_file
+    from inspector.pasting import as_request
+    from inspector.request import RequestLimits
 
-    return read_bounded(sys.stdin.buffer) if request == "-" else read_request_file(Path(request))
+    given = read_bounded(sys.stdin.buffer) if request == "-" else read_request_file(Path(request))
+    data, found = as_request(given, limits=RequestLimits())
+    if found is not None:
+        from inspector.terminal import visible
+
+        did = "; ".join(f"{note.what} {note.name}{note.to and f' to {note.to}'}" for note in found.notes)
+        print(ERROR_PREFIX + visible(f"read as {found.shape} ({found.form}): {did}"), file=sys.stderr)
+    return data
 
 
 def _model(logits: bool, model: str | None) -> str | None:

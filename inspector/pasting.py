@@ -1,7 +1,7 @@
 """What a person pastes into the messages editor, recognised and turned into what the four editors hold.
 
-Read are JSON and JSON5, JSON Lines, Python literals and calls, curl commands; in any of them an OpenAI-style body, an
-Anthropic body, a ShareGPT row, a bare message or a list of messages. Plain JSON messages are never touched, nor is text
+Read are JSON and JSON5, JSON Lines, Python literals and calls, curl commands, log lines of servers; in any of them an
+OpenAI-style, Anthropic or Gemini body, a ShareGPT, Alpaca or prompt row, a bare message or a list of messages. Plain JSON messages are never touched, nor is text
 that is none of these. Nothing is dropped without a note. Nothing is run, and nothing here fetches.
 """
 
@@ -15,23 +15,15 @@ from typing import Any
 from inspector.errors import ErrorKind, InspectorError
 from inspector.json5text import as_strict
 from inspector.jsontext import child_path, dumps, line_and_column, loads
+from inspector.logline import read_log
 from inspector.messages import RESERVED_ARGUMENTS
 from inspector.pythontext import read_python
 from inspector.request import PUBLIC_REQUEST_LIMITS, RequestLimits
+from inspector.traffic import Note, alpaca, gemini, is_alpaca, is_gemini, is_prompt, prompt
 
 # How it was written, and what it was; the page has a name for each.
-FORMS = ("json", "json5", "jsonl", "python", "call", "curl")
-SHAPES = ("messages", "message", "openai", "anthropic", "sharegpt", "template")
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One thing that was done: `what` is moved, converted, dropped or unread; `name` what it was done to, `to` its new
-    place or form."""
-
-    what: str
-    name: str
-    to: str = ""
+FORMS = ("json", "json5", "jsonl", "python", "call", "curl", "log")
+SHAPES = ("messages", "message", "openai", "anthropic", "sharegpt", "template", "gemini", "alpaca", "prompt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +54,7 @@ def recognise(text: str, *, limits: RequestLimits | None = None) -> Pasted | Non
     limits = limits or PUBLIC_REQUEST_LIMITS
     _check_size(text, limits)
     text = text.removeprefix("\ufeff")
-    for read in (_from_curl, _from_json, _from_lines, _from_python):
+    for read in (_from_curl, _from_json, _from_lines, _from_log, _from_python):
         found = read(text, limits)
         if found is _PLAIN:
             return None
@@ -74,6 +66,40 @@ def recognise(text: str, *, limits: RequestLimits | None = None) -> Pasted | Non
                 raise _error("the body holds no messages", 'give it messages: [{"role": …, "content": …}]')
             return None
     return None
+
+
+def as_request(data: bytes, *, limits: RequestLimits | None = None) -> tuple[bytes, Pasted | None]:
+    """Give a file's bytes as a request, and how they were recognised; None and the same bytes for one that is a request
+    already, or nothing that is known. JSON5 and Python literals are left to the strict parser and its error.
+
+    Errors: InputTooLarge; InputInvalid for a curl command or a log line whose body cannot be read.
+
+    >>> as_request(b'{"instruction": "Add.", "input": "1, 2", "output": "3"}')[0]
+    b'{"messages": [\\n  {\\n    "role": "user",\\n    "content": "Add.\\\\n\\\\n1, 2"\\n  },\\n  {\\n    "role": "assistant",\\n    "content": "3"\\n  }\\n]}'
+    """
+    start = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start[:1] == b"[" and b'"role"' in start:
+        return data, None
+    if start[:1] == b"{" and b'"messages"' in data and not any(mark in data for mark in _NOT_PLAIN):
+        return data, None
+    try:
+        text = data.decode("utf-8")
+        found = recognise(text, limits=limits)
+    except UnicodeDecodeError:
+        return data, None
+    except InspectorError:
+        if start[:1] in (b"[", b"{") or not re.match(rb"(?:[$>%] )?curl\s|.*(?:prompt|request)", start):
+            return data, None  # the strict parser says what is wrong and where
+        raise
+    if found is None or found.form in ("json5", "python") or (found.form == "json" and found.shape in _STRICT):
+        return data, None
+    names = {"arguments": "chat_template_kwargs"}
+    fields = ", ".join(f'"{names.get(name, name)}": {text}' for name, text in found.fields.items())
+    return f"{{{fields}}}".encode("utf-8", "surrogatepass"), found
+
+
+_STRICT = ("messages", "openai")  # what the strict parser reads itself
+_NOT_PLAIN = (b'"system"', b'"input_schema"', b'"tool_use"', b'"tool_result"', b'"anthropic_version"', b'"source"', b'"body"', b"\n{")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -143,6 +169,11 @@ def _from_lines(text: str, limits: RequestLimits) -> _Found | None:
     except InspectorError:
         return None
     return _Found("jsonl", rows) if all(isinstance(row, dict) for row in rows) else None
+
+
+def _from_log(text: str, limits: RequestLimits) -> _Found | None:
+    found = read_log(text, limits.json())
+    return None if found is None else _Found("log", found.value, [Note("dropped", name) for name in found.dropped])
 
 
 def _from_python(text: str, limits: RequestLimits) -> _Found | None:
@@ -305,6 +336,9 @@ def _shape_of(found: _Found) -> _Shape | None:
     if isinstance(value, dict) and isinstance(value.get("body"), dict) and "messages" in value["body"]:
         notes += [Note("dropped", name) for name in value if name != "body"]  # a line of a batch file
         value = value["body"]
+    if isinstance(value, dict) and isinstance(value.get("request"), dict) and is_gemini(value["request"]):
+        notes += [Note("dropped", name) for name in value if name != "request"]  # a line of a Gemini batch
+        value = value["request"]
     if _is_messages(value):
         return _Shape("messages", {"messages": value}, notes) if value else None
     if _is_turns(value):
@@ -318,9 +352,15 @@ def _shape_of(found: _Found) -> _Shape | None:
             value = {"messages": value[name], **{key: item for key, item in value.items() if key != name}}
     if isinstance(value.get("messages"), list) and _is_messages(value["messages"]):
         return _anthropic(value, notes) if _is_anthropic(value) else _openai(value, notes)
-    if isinstance(value.get("role"), str) and len(value) > 1:
+    if isinstance(value.get("role"), str) and len(value) > 1 and "parts" not in value:
         return _Shape("message", {"messages": [value]}, notes)
+    for name, is_such, convert in _OTHERS:
+        if is_such(value):
+            return _Shape(name, convert(value, notes), notes)
     return None
+
+
+_OTHERS = (("gemini", is_gemini, gemini), ("alpaca", is_alpaca, alpaca), ("prompt", is_prompt, prompt))
 
 
 def _first_row(rows: list[Any], notes: list[Note]) -> Any:
