@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from servers import Told, llama_server, told_server
 
@@ -355,6 +355,7 @@ def test_what_is_no_address_or_holds_a_key_is_refused_unquoted(url: str) -> None
 # --- what is not shown --------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_the_bounds_hold_whatever_the_missing_tokens_are(data: st.DataObject) -> None:
     size = data.draw(st.integers(3, 12))

@@ -88,6 +88,7 @@ def test_gemini_in_snake_case_as_a_call_and_in_a_batch_line_is_the_same() -> Non
 TURN = st.tuples(st.sampled_from(["user", "assistant"]), st.text(min_size=1))
 
 
+@settings(deadline=None)
 @given(st.lists(TURN, min_size=1), st.none() | st.text(min_size=1))
 def test_every_text_of_a_gemini_body_arrives_as_it_was(turns: list[tuple[str, str]], system: str | None) -> None:
     body: dict[str, Any] = {
@@ -150,6 +151,7 @@ def test_a_logged_prompt_is_cut_into_its_turns(line: str) -> None:
     assert line is SGLANG or "prompt_token_ids" in said(found, "dropped")
 
 
+@settings(deadline=None)
 @given(st.sampled_from(WITH_PROMPT), st.text())
 def test_a_logged_prompt_is_the_text_that_was_sent(line: str, text: str) -> None:
     found = read(line.format(text))
