@@ -80,6 +80,9 @@ TopOpt = Annotated[int, typer.Option("--top-k", metavar="K", min=1, help="How ma
 RecordOpt = Annotated[
     Path | None, typer.Option("--record", metavar="FILE", help="Also write a record that replay and compare read.")
 ]
+DigestsOpt = Annotated[
+    bool, typer.Option("--digests-only", help="In the record, only digests of what the artifacts' authors wrote.")
+]
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
@@ -105,6 +108,7 @@ def inspect_command(
     model: ModelOpt = None,
     top_k: TopOpt = 10,
     record: RecordOpt = None,
+    digests_only: DigestsOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Render and tokenize a request, and say who wrote each byte."""
@@ -122,7 +126,7 @@ def inspect_command(
             from inspector.cli_records import write_record
 
             chosen = _options(_at_one_time(options))
-            write_record(record, data, chosen)
+            write_record(record, data, chosen, digests_only)
         return _inspect(data, options, _model(logits, model), top_k)
 
     result = _run(work, as_json, schema="inspection/1")

@@ -103,14 +103,14 @@ def read_record_file(path: Path) -> dict[str, Any]:
         ) from None
 
 
-def write_record(path: Path, request: bytes, options: Any) -> None:
+def write_record(path: Path, request: bytes, options: Any, digests_only: bool) -> None:
     """Record an inspection into a file. Errors: as service.record; OptionInvalid for a place that cannot be written."""
     import rfc8785
 
     from inspector import service
 
     with _progress() as progress:
-        data = rfc8785.dumps(service.record(request, options, progress=progress))
+        data = rfc8785.dumps(service.record(request, options, digests_only=digests_only, progress=progress))
     try:
         path.write_bytes(data)
     except OSError as error:

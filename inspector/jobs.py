@@ -269,7 +269,7 @@ def record(payload: bytes) -> bytes:
 
     job, places = pickle.loads(payload)
     inspection = _inspection(job)
-    whole = _inspection(unbudgeted(job, inspection.clock)) if job.options.context_window is not None else inspection
+    whole = _inspection(unbudgeted(job, inspection)) if job.options.context_window is not None else inspection
     return _answer({"records": [page.text(record_of(job, inspection, whole, places=places).value)]})
 
 

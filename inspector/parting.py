@@ -112,7 +112,8 @@ class Replay:
 # --- comparing ------------------------------------------------------------------------------------------------------
 
 _STAGE_OF_ERROR = {
-    "request": Stage.REQUEST, "options": Stage.MESSAGES, "messages": Stage.MESSAGES, "template": Stage.RENDER,
+    "request": Stage.REQUEST, "options": Stage.MESSAGES, "messages": Stage.MESSAGES,
+    "media": Stage.MEDIA, "template": Stage.RENDER,
     "render": Stage.RENDER, "source": Stage.TOKENIZE, "tokenizer": Stage.TOKENIZE, "encode": Stage.TOKENIZE,
     "budget": Stage.BUDGET, "tensors": Stage.INPUTS, "sandbox": Stage.RENDER,
 }  # fmt: skip
@@ -169,7 +170,7 @@ def _within(path: str, parent: str) -> bool:
 
 
 def _failed_at(side: Value) -> Stage | None:
-    return None if side["error"] is None else _STAGE_OF_ERROR[side["error"]["stage"]]
+    return None if side["error"] is None else _STAGE_OF_ERROR.get(side["error"]["stage"], Stage.INPUTS)
 
 
 def _errors(stage: Stage, a: Value, b: Value) -> Iterator[Difference]:
@@ -224,19 +225,43 @@ def _messages(a: Value, b: Value) -> Iterator[Difference]:
         yield from _other_value(Stage.MESSAGES, "messages.text", *map(_parsed, handed))
 
 
+_MEASURED = ("identity", "plan", "positions", "memory")
+
+
 def _media(a: Value, b: Value) -> Iterator[Difference]:
+    yield from _media_rows(a, b)
+    if a["media"] or b["media"]:
+        yield from _keys(Stage.MEDIA, "options", a["options"], b["options"], ("media", "media_rule", "image_tokens"))
+    one, other = a.get("media_rule"), b.get("media_rule")
+    if one is not None and other is not None:
+        if one["rule"] is not None and other["rule"] is not None:
+            yield from _keys(Stage.MEDIA, "media_rule.rule", one["rule"], other["rule"], list(one["rule"]))
+        yield from _keys(Stage.MEDIA, "media_rule", one, other, ("rule", "expanded", "literal"))
+
+
+def _measured(row: Value) -> Value:
+    """Give what was decided of a medium; what decoded it is a version, and named as one."""
+    said = row.get("measured") or {}
+    decoding = {key: item for key, item in (said.get("decoding") or {}).items() if key != "decoder"}
+    return {**{name: said.get(name) for name in _MEASURED}, "decoding": decoding}
+
+
+def _media_rows(a: Value, b: Value) -> Iterator[Difference]:
     rows = [{row["path"]: row for row in side["media"]} for side in (a, b)]
     for path in dict.fromkeys([*rows[0], *rows[1]]):
         one, other = (side.get(path) for side in rows)
-        if one == other:
-            continue
         if one is None or other is None:
             message = f"{path} is there {'then' if one else 'now'} only"
         elif one.get("sha256") != other.get("sha256"):
             message = (f"{path} has other bytes ({one.get('bytes')} then, {other.get('bytes')} now): encoded again, "
                        "turned or replaced")  # fmt: skip
         else:
-            names = [name for name in dict.fromkeys([*one, *other]) if one.get(name) != other.get(name)]
+            first, second = _measured(one), _measured(other)
+            both = one.get("measured") and other.get("measured")  # an older record has none
+            names = [name for name in first if both and first[name] != second[name]]
+            names += [name for name in ("media_type", "why") if one[name] != other[name]]
+            if not names:
+                continue
             message = f"{path} is handled otherwise: {', '.join(names)}"
         yield Difference(Stage.MEDIA, child_path("media", path), message, one, other, {"path": path})
 

@@ -35,9 +35,8 @@ from inspector.withheld import (
 )
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from inspector.encode import Encoding
+    from inspector.media.report import MediaReport
     from inspector.messages import Conversation
     from inspector.pipeline import Inspection
     from inspector.request import Change
@@ -116,12 +115,22 @@ def whole_of(job: Job, inspection: Inspection) -> Inspection:
 
     if job.options.context_window is None:
         return inspection
-    return run(unbudgeted(job, inspection.clock))
+    return run(unbudgeted(job, inspection))
 
 
-def unbudgeted(job: Job, clock: datetime) -> Job:
-    """Give the job of the whole conversation at a time."""
-    return replace(job, options=replace(job.options, context_window=None, clock=clock))
+_WIDE = 1 << 40  # a window that nothing fills
+
+
+def unbudgeted(job: Job, inspection: Inspection) -> Job:
+    """Give the job of the whole conversation, at the time of its inspection.
+
+    Images that count because there is a window go on counting: theirs is then one that nothing fills.
+    """
+    counted = job.options.media == "auto" and inspection.media is not None and inspection.media.media.expanded
+    window = (
+        {"context_window": _WIDE, "max_new_tokens": 0, "policy": "messages"} if counted else {"context_window": None}
+    )
+    return replace(job, options=replace(job.options, clock=inspection.clock, **window))
 
 
 def record_of(
@@ -149,7 +158,8 @@ def record_of(
             "schema": SCHEMA,
             "request": _request(job, request),
             "messages": None if conversation is None else _messages(conversation, conversation.changes[own:]),
-            "media": _media(request),
+            "media": _media(request, inspection.media),
+            "media_rule": None if inspection.media is None else _media_rule(inspection.media),
             "injected": _injected(job, inspection),
             "options": _options(job),
             "template": _template(inspection, not digests_only),
@@ -239,8 +249,23 @@ _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*?);base64,(.*)", re.DOTALL)
 _MEDIA_TYPES = ("image", "audio", "video", "file", "document", "input_audio")
 
 
-def _media(request: ChatRequest | None) -> list[dict[str, Any]]:
-    return [] if request is None else list(media_of(request.messages, "messages"))
+def _media(request: ChatRequest | None, report: MediaReport | None) -> list[dict[str, Any]]:
+    """Give the media by the place of their bytes: digests, and what was measured and decided of each."""
+    rows = {row["path"]: {**row, "measured": None} for row in media_of(request.messages, "messages")} if request else {}
+    for item, said in zip(report.media.items, report.items_dict()) if report is not None else ():
+        known = {"path": item.part.place, "media_type": None, "bytes": None, "sha256": None}
+        why = "; ".join(item.notes) or None
+        row = rows.setdefault(item.part.place, {**known, "why": why, "measured": None})
+        row["measured"] = _plain_text({"part": item.part.path, **{name: said[name] for name in _MEASURED}})
+    return list(rows.values())
+
+
+_MEASURED = ("kind", "source", "identity", "decoding", "plan", "positions", "memory", "estimate", "notes", "error")
+
+
+def _media_rule(report: MediaReport) -> dict[str, Any]:
+    said = report.rule_dict()
+    return _plain_text({name: said[name] for name in ("rule", "expanded", "literal", "written", "typed")})
 
 
 def media_of(value: Any, path: str) -> Iterator[dict[str, Any]]:
@@ -337,6 +362,9 @@ def _options(job: Job) -> dict[str, Any]:
         "whole_turns": options.whole_turns,
         "document_order": list(options.document_order),
         "first_turns": options.first_turns,
+        "media": options.media,
+        "media_rule": options.media_rule,
+        "image_tokens": options.image_tokens,
     }
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import data_url
+from pictures import picture as file_of
 from typer.testing import CliRunner
 
 from inspector.cli import app
@@ -216,6 +218,23 @@ def test_a_picture_that_was_encoded_again_or_rotated_stops_at_the_media(how: str
     assert result.difference is not None and result.difference.where == {"path": "messages[0].content[1].image_url.url"}
 
 
+def test_an_image_that_was_counted_replays_and_another_rule_or_orientation_stops_at_the_media() -> None:
+    def asked(orientation: int = 1) -> bytes:
+        url = data_url(file_of((320, 200), "JPEG", orientation=orientation), "image/jpeg")
+        parts = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What is it?"}]
+        return json.dumps([{"role": "user", "content": parts}]).encode()
+
+    how = {"template": "trl-qwen3-vl", "context_window": 400}
+    then = made(asked(), **how)
+    assert then["media_rule"]["rule"]["id"] == "qwen3-vl" and then["media"][0]["measured"]["positions"] > 1
+    assert then["tokens"]["input_ids"] == then["inputs"]["input_ids"], "nothing was dropped, and both count the image"
+    assert replay(then, make).difference is None
+    stops_at(replay(then, make, request=asked(6)), Stage.MEDIA)
+    other = compare_records(then, made(asked(), **how, media_rule="qwen2.5-vl"))
+    stops_at(other, Stage.MEDIA)
+    assert other.difference is not None and "plan" in other.difference.message
+
+
 # --- one byte -------------------------------------------------------------------------------------------------------
 
 
@@ -404,7 +423,9 @@ def test_the_commands_write_replay_and_compare(tmp_path: Path) -> None:
     assert run(app, ["inspect", str(chat), "--tokenizer", "bytes", "--record", str(first)]).exit_code == 2
     chat.write_text(json.dumps(CHAT[1:3]))
     assert run(app, ["inspect", str(chat), "--tokenizer", "bytes", "--record", str(first)]).exit_code == 0
-    assert run(app, ["replay", str(first)]).exit_code == 0
+    assert run(app, ["replay", str(first)]).exit_code == 0 and json.loads(first.read_text())["template"]["text"]
+    bare = ["inspect", str(chat), "--tokenizer", "bytes", "--record", str(second), "--digests-only"]
+    assert run(app, bare).exit_code == 0 and json.loads(second.read_text())["template"]["text"] is None
     other = run(app, ["replay", str(first), "--against", "tokenizer=qwen3", "--json"])
     result = json.loads(other.stdout)
     assert (other.exit_code, result["equal"], result["difference"]["stage"]) == (1, False, "render")
