@@ -432,6 +432,7 @@ class _progress:
             self.bars.stop()
 
 
+import inspector.cli_export  # noqa: E402 - registers its command on `app`
 import inspector.cli_lint  # noqa: E402 - registers its command on `app`
 import inspector.cli_records  # noqa: E402 - registers its commands on `app`
 import inspector.cli_sources  # noqa: E402 - registers its commands on `app`

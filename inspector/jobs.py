@@ -50,6 +50,7 @@ JOBS: dict[str, str] = {
     "labels": "inspector.jobs:labels",
     "batch": "inspector.jobs:batch",
     "prefix": "inspector.jobs:prefix",
+    "export": "inspector.jobs:export",
     "page_stages": "inspector.jobs:page_stages",
     "page_stream": "inspector.jobs:page_stream",
     "page_tokenizers": "inspector.jobs:page_tokenizers",
@@ -429,6 +430,20 @@ def _linted(payload: bytes) -> dict[str, Any]:
     )
     inspection = _inspection(job)
     return lint_dict(inspection, check(inspection, evidence=evidence, ignore=ignore))
+
+
+def export(payload: bytes) -> bytes:
+    """Export one or two pickled Jobs in a form; give `{files: [{name, size, data: base64 of deflated bytes}]}`."""
+    import base64
+    import zlib
+
+    from inspector.exports import find_export
+    from inspector.exports.base import Side
+
+    jobs, form = pickle.loads(payload)
+    made = find_export(form, len(jobs)).make([Side(job, _inspection(job)) for job in jobs])
+    packed = ((file, base64.b64encode(zlib.compress(file.data, 6)).decode("ascii")) for file in made)
+    return _answer({"files": [{"name": file.name, "size": len(file.data), "data": data} for file, data in packed]})
 
 
 def budget(payload: bytes) -> bytes:

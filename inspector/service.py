@@ -6,15 +6,20 @@ Results are the JSON values of the contract. Nothing foreign is parsed in this p
 
 from __future__ import annotations
 
+import base64
 import pickle
 import threading
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 from inspector import presets
 from inspector.backends import Backend
 from inspector.errors import ErrorKind, InspectorError
+from inspector.exports import find_export
+from inspector.exports.base import File
 from inspector.job import Fields, Job, Options, check_pairing, check_reference, prepare, run_clock
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
@@ -25,6 +30,7 @@ Progress = Callable[[int, int, str], None]
 _lock = threading.Lock()
 _sandbox: Sandbox | None = None
 _worker: Backend | None = None
+MOST_EXPORTED = 512_000_000  # bytes of one exported file
 OWN = "own"  # the session of a caller that serves one person: its child keeps its tokenizers
 _ANSWER_LIMITS = JsonLimits(depth=1000)  # our own answers: only the spelling of numbers matters
 
@@ -351,6 +357,48 @@ def budget(
     Errors: artifact errors, OptionInvalid where no window is known, those of a limit.
     """
     return _call("budget", prepare(request, options, progress, local_files=local_files), session)
+
+
+def export(
+    request: bytes | Fields,
+    sides: Sequence[Options],
+    form: str,
+    *,
+    progress: Progress | None = None,
+    session: str | None = OWN,
+    local_files: bool = True,
+) -> tuple[File, ...]:
+    """Export one side or two in a child; give the files.
+
+    Errors: OptionInvalid for a form that there is not or that cannot hold this; artifact errors; for all forms but the
+    report those of every stage.
+    """
+    find_export(form, len(sides))
+    jobs = tuple(prepare(request, options, progress, local_files=local_files) for options in sides)
+    return exported(_call("export", (jobs, form), session))
+
+
+def exported(answer: dict[str, Any]) -> tuple[File, ...]:
+    """Read the answer of the job `export`; a child is not to be trusted with sizes and names."""
+    return tuple(
+        File(PurePath(file["name"]).name, _inflated(base64.b64decode(file["data"]), int(file["size"])))
+        for file in answer["files"]
+    )
+
+
+def _inflated(data: bytes, size: int) -> bytes:
+    """Errors: OutputTooLarge."""
+    if size <= MOST_EXPORTED:
+        found = zlib.decompressobj().decompress(data, size + 1)
+        if len(found) == size:
+            return found
+    raise InspectorError(
+        ErrorKind.OutputTooLarge,
+        f"a file of the export has {size:,} bytes, the limit is {MOST_EXPORTED:,}",
+        stage="sandbox",
+        where={"limit": MOST_EXPORTED},
+        remedy="export a shorter request, or csv",
+    )
 
 
 def labels(

@@ -8,6 +8,7 @@ environment's own values; what looks like none of these it cannot see.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -61,7 +62,10 @@ def is_local(ref: str | None) -> bool:
 def machine_places(files: Iterable[str] = (), refs: Iterable[str | None] = ()) -> tuple[str, ...]:
     """Give the places of this machine that an error's words might name, the longest first."""
     package = Path(__file__).resolve().parent.parent
-    places = {str(Path.home()), str(Path.cwd()), tempfile.gettempdir(), sys.prefix, str(package)}
+    places = {str(Path.home()), sys.prefix, str(package)}
+    for find in (Path.cwd, tempfile.gettempdir):
+        with contextlib.suppress(OSError):  # a child of the sandbox has no folder that it may write to
+            places.add(str(find()))
     places |= {str(PurePath(file).parent) for file in files} | {os.environ.get("INSPECTOR_CACHE", "")}
     places |= {ref for ref in refs if ref is not None and is_local(public_reference(ref))}
     return tuple(sorted((place for place in places if len(place) > 3), key=len, reverse=True))

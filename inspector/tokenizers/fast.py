@@ -115,6 +115,10 @@ class FastTokenizer:
         self._bytes = self._byte_table()
         self._before, self._after = guarded(lambda: _inserted(backend), "a text cannot be encoded with it")
 
+    def library_json(self) -> str:
+        """Give the tokenizer as a tokenizer.json that has what the configuration added, and neither cuts nor pads."""
+        return self._backend.to_str()
+
     def _byte_table(self) -> ByteTable:
         """Tabulate bytes as the decoder sees them: an added token is its literal, unless the model's own vocabulary
         has it as an ordinary piece (Gemma's `▁▁` stands for two spaces)."""

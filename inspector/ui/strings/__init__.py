@@ -6,9 +6,22 @@ languages to the same keys, and every key to one topic.
 
 from __future__ import annotations
 
-from inspector.ui.strings import diff, findings, form, gallery, page, panes, records, template, tools, training, why
+from inspector.ui.strings import (
+    diff,
+    findings,
+    form,
+    gallery,
+    page,
+    panes,
+    records,
+    sharing,
+    template,
+    tools,
+    training,
+    why,
+)
 
-TOPICS = (page, panes, diff, form, gallery, records, template, tools, training, why, findings)
+TOPICS = (page, panes, diff, form, gallery, records, template, tools, training, why, findings, sharing)
 
 STRINGS: dict[str, dict[str, str]] = {
     "en": {key: text for topic in TOPICS for key, text in topic.ENGLISH.items()},
