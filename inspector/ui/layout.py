@@ -96,6 +96,8 @@ def start_value() -> str:
         "whole_turns": False,
         "first_turns": "",
         "document_order": "",
+        "media": "auto",
+        "image_tokens": "",
         "training": "",
     }
     value = {

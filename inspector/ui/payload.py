@@ -19,7 +19,7 @@ from inspector.ui.views.findings import live_counts
 
 FIELDS = {"messages": "messages", "tools": "tools", "documents": "documents", "chat_template_kwargs": "arguments"}
 OPTIONS = ("clock", "profile", "arguments", "context_window", "max_new_tokens", "policy", "add_generation_prompt",
-           "whole_turns", "first_turns", "document_order")  # fmt: skip
+           "whole_turns", "first_turns", "document_order", "media", "image_tokens")  # fmt: skip
 
 # What a pane says above its tokens; the other findings have a place of their own.
 HEAD_RULES = (
@@ -151,8 +151,11 @@ def place_of(error: InspectorError) -> str | None:
     if error.stage in ("request", "messages"):
         root = str(where.get("path", "")).split("[")[0].split(".")[0]
         return where.get("field") or FIELDS.get(root, "messages")
-    if where.get("option") in OPTIONS:
-        return where["option"]
+    option = str(where.get("option", "")).removeprefix("--").replace("-", "_")
+    if option in OPTIONS:
+        return option
+    if error.stage == "media":
+        return "template" if error.kind is ErrorKind.MediaMismatch else "messages"
     if error.stage in ("template", "render") or where.get("option") in ("template", "name", "engine"):
         return "template"
     if error.stage in ("encode", "tokenizer", "source") or where.get("option") == "tokenizer":

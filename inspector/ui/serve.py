@@ -320,6 +320,8 @@ def _options(pane: dict[str, Any], now: datetime) -> Options:
         context_window=whole_number("context_window", pane.get("context_window")),
         max_new_tokens=whole_number("max_new_tokens", pane.get("max_new_tokens")) or 0,
         **_budget_options(pane),
+        media=str(pane.get("media") or "auto"),
+        image_tokens=whole_number("image_tokens", pane.get("image_tokens")),
         **({"engine": engine} if isinstance(engine, str) and engine else {}),
     )
 

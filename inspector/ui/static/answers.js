@@ -18,6 +18,7 @@ class Answers {
     for (const slot of news) { const q = this.slots.indexOf(slot); if (!this.headsSafe) this.heads[q].showCounts(own.panes[q]); else if (!fresh) this.heads[q].showCounts(this.state.panes[q], true); }
     this.showComparisons();
     this.draw(true);
+    this.markTabs(); showFewFields(this);
     for (const pane of this.state.own.panes) pane.before = null;
     if (!fresh) return;
     if (this.toolsFor !== this.toolsKey()) this.drawTools();

@@ -97,7 +97,7 @@ class Bench {
   read() {
     const value = (name) => this.field(name).value, fields = {}, options = Object.fromEntries(['add_generation_prompt', 'whole_turns'].map((name) => [name, this.field(name).checked]));
     for (const name of ['messages', 'tools', 'documents', 'arguments']) fields[name] = value(name);
-    for (const name of ['clock', 'profile', 'context_window', 'max_new_tokens', 'policy', 'first_turns', 'document_order']) options[name] = value(name).trim();
+    for (const name of ['clock', 'profile', 'context_window', 'max_new_tokens', 'policy', 'first_turns', 'document_order', 'media', 'image_tokens']) options[name] = value(name).trim();
     return { fields, panes: this.heads.map((head, q) => ({ ...options, ...head.read(), slot: this.slots[q].key })) };
   }
   modelRef() { const model = this.field('model').value; return model === CUSTOM ? this.field('model_ref').value.trim() : model; }

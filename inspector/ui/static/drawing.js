@@ -29,14 +29,15 @@ class Drawing {
     tab.addEventListener('click', () => this.open(view.id));
     return tab;
   }
+  // A tab with nothing to show in any pane is hidden, unless it is open.
   markTabs() {
-    for (const tab of this.tabs) { const on = tab.dataset.view === this.view; tab.setAttribute('aria-selected', on); tab.tabIndex = on ? 0 : -1; }
+    for (const tab of this.tabs) { const on = tab.dataset.view === this.view, { there } = VIEW_MODELS[tab.dataset.view]; tab.hidden = Boolean(there && !on && !there(this.state)); tab.setAttribute('aria-selected', on); tab.tabIndex = on ? 0 : -1; }
   }
   tabKey(event) {
-    const at = this.tabs.findIndex((tab) => tab.dataset.view === this.view), to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.tabs.length - 1 }[event.key];
+    const tabs = this.tabs.filter((tab) => !tab.hidden), at = tabs.findIndex((tab) => tab.dataset.view === this.view), to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    const tab = this.tabs[(to + this.tabs.length) % this.tabs.length];
+    const tab = tabs[(to + tabs.length) % tabs.length];
     this.open(tab.dataset.view); tab.focus();
   }
 }

@@ -34,10 +34,12 @@ const choiceRow = (label, entries, value, act) => {
   for (const [key, text] of entries) { const node = focusable(button('ti-btn', text, () => act(key)), label + ' ' + key); node.setAttribute('aria-pressed', key === value); node.dataset.choice = key; group.append(node); }
   return group;
 };
-// The fields of the form that only some policies read, or that need documents.
-const showPolicyFields = (bench) => {
+// The fields of the form that only some policies read, or that need documents or media.
+const showFewFields = (bench) => {
   const policy = bench.field('policy').value, messages = !/^(tokens_|reject)/.test(policy), hide = (name, on) => { bench.field(name).closest('.ti-field').hidden = !on; };
   hide('whole_turns', messages && policy !== 'drop_middle' || bench.field('whole_turns').checked);
   hide('first_turns', policy === 'keep_first' || Boolean(bench.field('first_turns').value));
   hide('document_order', messages && Boolean(bench.field('documents').value.trim()) || Boolean(bench.field('document_order').value));
+  hide('media', VIEW_MODELS.media.there(bench.state) || bench.field('media').value !== 'auto');
+  hide('image_tokens', VIEW_MODELS.media.there(bench.state) || Boolean(bench.field('image_tokens').value));
 };

@@ -11,6 +11,7 @@ from inspector.ui.strings import (
     findings,
     form,
     gallery,
+    media,
     page,
     panes,
     records,
@@ -21,7 +22,7 @@ from inspector.ui.strings import (
     why,
 )
 
-TOPICS = (page, panes, diff, form, gallery, records, template, tools, training, why, findings, sharing)
+TOPICS = (page, panes, diff, form, gallery, media, records, template, tools, training, why, findings, sharing)
 
 STRINGS: dict[str, dict[str, str]] = {
     "en": {key: text for topic in TOPICS for key, text in topic.ENGLISH.items()},
