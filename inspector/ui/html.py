@@ -52,6 +52,7 @@ LAST_SCRIPTS = (
     "card",
     "writing",
     "permalink",
+    "sharing",
     "gallery",
     "records",
     "printing",

@@ -109,7 +109,7 @@ class Permalink {
     if (!this.begun || this.opening) return;
     const state = this.capture(), said = this.linked && JSON.stringify(this.linked) !== JSON.stringify(state.inputs);
     if (said) this.linked = null;
-    history.replaceState(this.entry(state), '', said ? location.pathname + location.search : location.href);
+    history.replaceState(this.entry(state), '', said ? bareAddress() : location.href);
   }
   // What the browser would not keep is held in the page, for as long as it is open.
   entry(state) {
@@ -125,7 +125,7 @@ class Permalink {
   }
   push(state, fragment) {
     this.pushing = true;
-    history.pushState(this.entry(state), '', location.pathname + location.search + fragment);
+    history.pushState(this.entry(state), '', bareAddress() + fragment);
     this.pushing = false;
     this.linked = fragment ? state.inputs : null;
   }
@@ -134,7 +134,7 @@ class Permalink {
     if (!this.begun || this.opening || this.applying) return;
     clearTimeout(this.rememberTimer);
     const state = this.capture(), was = { ...state, inputs: this.inputs(before) }, said = this.linked && JSON.stringify(this.linked) === JSON.stringify(was.inputs);
-    history.replaceState(this.entry(was), '', said ? location.href : location.pathname + location.search);
+    history.replaceState(this.entry(was), '', said ? location.href : bareAddress());
     this.push(state, '');
   }
   // What the page opens with: the entry of the history (reload, back), else the link, else what this tab held, else the example.
@@ -145,7 +145,7 @@ class Permalink {
     // What was typed in the last moment before a reload is in the tab's storage, and not yet in the history's entry.
     const entry = history.state, [how] = performance.getEntriesByType('navigation');
     if (entry && entry.inspector && this.restored && how && how.type === 'reload') entry.inspector.inputs = this.restored;
-    if (!(await this.arrivedAt(entry))) this.changed();
+    if (!(await this.arrivedAt(entry)) && !this.openShort()) this.changed();
   }
   // The first entry of a visit, one that was gone back to, or a link that was typed into this tab.
   async arrivedAt(entry) {
@@ -153,15 +153,15 @@ class Permalink {
     clearTimeout(this.rememberTimer);
     if (!state) return this.openFragment();
     try { this.apply(cleanState(state, this.known())); } catch (error) { return false; }
-    this.linked = /^#(state|example)=/.test(location.hash) ? this.inputs() : null;
+    this.linked = /^#(state|example|share)=/.test(location.hash) || hasChoices() ? this.inputs() : null;
     return true;
   }
   async openFragment() {
-    const [, kind, text] = /^#(state|example)=([^]*)$/.exec(location.hash) || [];
+    const [, kind, text] = /^#(state|example|share)=([^]*)$/.exec(location.hash) || [];
     if (!kind) return false;
     this.opening = true;
     try {
-      const state = kind === 'example' ? this.exampleState(text) : parsedState(await unpacked(text), this.known());
+      const state = kind === 'example' ? this.exampleState(text) : parsedState(await (kind === 'share' ? this.keptState(text) : unpacked(text)), this.known());
       this.opening = false;
       this.notice = '';
       this.apply(state);
@@ -170,17 +170,16 @@ class Permalink {
       return true;
     } catch (error) { this.opening = false; this.refuse(error); return false; }
   }
-  refuse(error) { this.notice = t(error instanceof Unreadable ? error.message : 'state_garbled', { limit: number(MOST_UNPACKED / 1000000) }); this.example = null; this.showNotice(); history.replaceState(history.state, '', location.pathname + location.search); }
+  refuse(error) { this.notice = error.said || t(error instanceof Unreadable ? error.message : 'state_garbled', { limit: number(MOST_UNPACKED / 1000000) }); this.example = null; this.showNotice(); history.replaceState(history.state, '', bareAddress()); }
 
   // ---- sharing ----------------------------------------------------------------------------------------------------
   async share() {
     const state = this.pinned(), box = this.$('.ti-share');
     let fragment = null;
     try { fragment = '#state=' + await packed(JSON.stringify(state)); } catch (error) { /* this browser cannot compress: the file it is */ }
-    const long = fragment === null || fragment.length > MOST_LINK, link = location.href.split('#')[0] + fragment;
-    this.shared = { state, link: long ? null : link };
-    this.$('.ti-share .ti-link-text').value = long ? '' : link;
-    this.$('.ti-share .ti-linkrow').hidden = long;
+    const long = fragment === null || fragment.length > MOST_LINK, link = location.origin + bareAddress(true) + fragment, here = /^#share=(.+)$/.exec(location.hash);
+    this.shared = { state, long, kept: (here && this.keys().find(({ id }) => id === here[1])) || null };
+    this.showLink(long ? null : link);
     this.$('.ti-share .ti-size').textContent = fragment === null ? t('share_no_compression') : t(long ? 'share_long' : 'share_short', { n: number(fragment.length), limit: number(MOST_LINK) });
     this.$('.ti-share .ti-err').hidden = true;
     this.$('.ti-share .ti-copied').textContent = '';
@@ -210,6 +209,7 @@ class Permalink {
     }
   }
   listenShare() {
+    this.listenSharing();
     const box = this.$('.ti-share'), input = this.$('.ti-share input[type=file]');
     input.addEventListener('change', () => { if (input.files.length) this.loadState(input.files[0]); input.value = ''; });
     box.addEventListener('dragover', (event) => event.preventDefault());
