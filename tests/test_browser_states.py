@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from inspector.record import sealed
 from inspector.replay import read_record
 
 pytestmark = pytest.mark.browser
+BENCH = "document.querySelector('#bench .ti').parentNode.bench"
 SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 
 
@@ -169,3 +171,55 @@ def test_the_record_downloads_as_a_json_file(open_page: Any) -> None:
     record = read_record(data)
     assert started.value.suggested_filename == "record-b.json" and record["inputs"]["input_ids"] == bench.pane(1)["ids"]
     assert sealed(record).to_bytes() == data, "to the byte what the command line writes"
+
+
+def test_a_pane_without_an_answer_is_marked_alone_and_asked_again_by_itself(open_page: Any) -> None:
+    bench = open_page()
+    page = bench.page
+    page.evaluate(f"""() => {{ const b = {BENCH}, own = b.server; window.gone = {{ panes: [b.slots[1].key], progress: false }};
+        b.server = new Proxy(own, {{ get: (of, name) => name === 'view' ? async (request) => (gone.panes.includes(request.panes[0].slot) ? undefined : of.view(request)) : name === 'progress' && gone.progress ? async () => undefined : of[name] }}); }}""")  # fmt: skip
+    page.fill('[data-in="messages"]', messages("now"))
+    page.wait_for_function(f"() => {BENCH}.slots[1].lost && !{BENCH}.inFlight")
+    assert "did not answer" in page.inner_text(".ti-head1 .ti-age") and "did not answer" in page.inner_text(
+        ".ti-status"
+    )
+    assert page.inner_text(".ti-head0 .ti-age") == "" and "now" in bench.pane(0)["text"]
+    assert page.locator("#bench .ti.stale1:not(.stale0)").count() == 1 and page.locator('[data-act="retry"]').is_visible()  # fmt: skip
+    page.evaluate("() => { gone.panes = []; gone.progress = true; }")
+    page.wait_for_timeout(1300)
+    assert "did not answer" in page.inner_text(".ti-head1 .ti-age"), "the server is not there yet"
+    page.evaluate("() => { gone.progress = false; }")
+    page.wait_for_function(f"() => {{ const p = {BENCH}.state.panes[1]; return p.text(0, p.bytes.length).includes('now'); }}")  # fmt: skip
+    bench.settle()
+    assert page.inner_text(".ti-head1 .ti-age") == "" and page.locator('[data-act="retry"]').is_hidden()
+    assert "answered" in page.inner_text(".ti-status")
+    # an error of a shared field stands at the field, even where only one pane comes to see it
+    bench.choose("template1", "\x00custom")
+    bench.type_in("template_ref1", "no-such-template")
+    bench.type_in("messages", "[{")
+    assert bench.error("template1") and bench.error("messages") and "A:" not in bench.error("messages")
+    bench.type_in("messages", messages("now"))
+    bench.type_in("context_window", "x")
+    assert "A:" not in bench.error("context_window") and bench.error("context_window")
+
+
+def test_what_a_template_leaves_out_is_said_in_the_head_and_leads_to_its_finding(open_page: Any) -> None:
+    bench = open_page()
+    bench.choose("template0", "chatml")
+    bench.paste_template(1, "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
+    tool = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+    bench.type_in("tools", json.dumps([tool]))
+    bench.type_in("messages", json.dumps([{"role": "system", "content": "rules"}, {"role": "user", "content": "hi"}]))
+    badges = [bench.page.locator(f".ti-head{q} .ti-leftout") for q in (0, 1)]
+    assert badges[0].inner_text() == "✂ left out: tools 1"
+    assert badges[1].inner_text() == "✂ left out: tools 1, messages 1"
+    badges[1].click()
+    bench.page.wait_for_function("() => { const item = document.activeElement.closest('.ti-find'); return item && item.dataset.of === '1'; }", timeout=ANSWER_MS)  # fmt: skip
+    assert bench.page.evaluate("() => document.activeElement.closest('.ti-find').dataset.rule") in ("tools-unread", "message-dropped")  # fmt: skip
+    bench.type_in("tools", "")
+    assert badges[0].count() == 0 and badges[1].inner_text() == "✂ left out: messages 1"
+    named = [{"name": "chat_template.jinja", "mimeType": "text/plain", "buffer": text.encode()} for text in ("one", "two")]  # fmt: skip
+    bench.page.set_input_files(".ti-head0 input[type=file]", named)
+    bench.page.wait_for_function("() => document.querySelector('.ti-head0 .ti-upload').textContent.includes('upload:')")
+    bench.settle()
+    assert "chat_template-2.jinja" in bench.page.inner_text(".ti-head0 .ti-upload") and bench.pane(0)["text"] == "one"

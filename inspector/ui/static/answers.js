@@ -3,6 +3,10 @@
 // The server compares two sides, A and B; the second one has another name where there are more panes. What is quoted stays.
 const sideNamed = (text, q) => (q === 1 ? text : text.split(/('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")/).map((part, k) => (k % 2 ? part : part.replace(/(?<![\w#.])B(?!\w)/g, letter(q)))).join(''));
 
+// An error of what all panes share - the editors, the clock, the window - is of no pane, whichever of them said it.
+const SHARED = ['messages', 'tools', 'documents', 'clock', 'context_window', 'max_new_tokens', 'policy'];
+const sharedField = ({ place, stage }, { options }) => (place === 'arguments' ? stage === 'request' && !options.own.value.trim() : stage === 'messages' ? SHARED.includes(place) && !options.profile.value : SHARED.includes(place) && ['request', 'options'].includes(stage));
+
 const placeIn = (name, token) => (token === null || token === undefined ? t('nothing_there', { pane: name }) : name + ' #' + token);
 
 class Answers {
@@ -43,6 +47,7 @@ class Answers {
   errorsNow() {
     const all = this.slots.flatMap((slot, q) => slot.errors.map((error) => ({ ...error, pane: q }))), of = this.slots.filter((slot) => slot.answered && !slot.inFlight).length, found = [];
     for (const error of all) {
+      if (sharedField(error, this.heads[error.pane])) { if (!found.some((other) => other.pane === null && other.text === error.text && other.place === error.place)) found.push({ ...error, pane: null }); continue; }
       const same = all.filter((other) => other.text === error.text && other.place === error.place).length;
       const one = !['tokenizer', 'template'].includes(error.place) && same >= of ? { ...error, pane: null } : error;
       if (!found.some((other) => other.pane === one.pane && other.text === one.text && other.place === one.place)) found.push(one);
@@ -66,6 +71,7 @@ class Answers {
     const scope = error.pane === null ? this.$('.ti-fields') : this.heads[error.pane].node;
     const box = error.place && (scope.querySelector('[data-field="' + error.place + '"]') || this.$('.ti-fields [data-field="' + error.place + '"]'));
     if (!box) return false;
+    if (error.pane !== null && box.closest('.ti-paneopts[hidden]')) this.heads[error.pane].disclose('options', true);
     const node = box.querySelector('.ti-err'), prefix = error.pane !== null && !scope.contains(box) ? letter(error.pane) + ': ' : '';
     if (node.hidden || !node.textContent.endsWith(error.text)) node.textContent = node.textContent ? node.textContent + '\n' + prefix + error.text : prefix + error.text;
     node.hidden = false;

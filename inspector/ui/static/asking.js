@@ -2,7 +2,7 @@
 // Every pane is asked for by itself: one request in flight a pane, the newest input wins, a slow pane holds up no other,
 // and an older answer never replaces a newer one. Answers that come close together are shown together.
 
-const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 400, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500, LARGE = 100000;
+const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 400, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500, AGAIN_MS = 1000, MOST_AGAIN_MS = 15000, LARGE = 100000;
 
 // What decides each pane's answer: its choices, and the texts that are typed.
 const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), [...Object.values(fields), pane.template_text].join('\u0000')]);
@@ -12,7 +12,7 @@ const sameKeys = (a, b) => Boolean(a && b) && a[0] === b[0] && a[1] === b[1];
 // the page holds; `sent` and `answered` the keys of the newest request and of the answer that is shown.
 class Slot {
   constructor() {
-    Object.assign(this, { key: (Slot.made = (Slot.made || 0) + 1).toString(36), base: null, safeBase: null, asked: 0, shown: 0, inFlight: false, dirty: false, lastMs: 0, started: 0, sent: null, answered: null, shownOf: null, errors: [], failed: true, waiting: false, reason: null });
+    Object.assign(this, { key: (Slot.made = (Slot.made || 0) + 1).toString(36), base: null, safeBase: null, asked: 0, shown: 0, inFlight: false, dirty: false, lastMs: 0, started: 0, sent: null, answered: null, shownOf: null, errors: [], failed: true, waiting: false, lost: false, reason: null });
   }
 }
 
@@ -59,7 +59,7 @@ class Asking {
     Object.assign(slot, { inFlight: true, dirty: false, sent: keys });
     const waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
     const slow = setTimeout(() => this.watch(slot, mine, started), SLOW_MS);
-    const answer = await opened(await this.server.view({ session: this.session, at: this.at, base: slot.base, fields, panes: [panes[q]] }));
+    const answer = await this.server.view({ session: this.session, at: this.at, base: slot.base, fields, panes: [panes[q]] }).then(opened).catch(() => undefined);
     clearTimeout(waiting); clearTimeout(slow);
     const mineToShow = mine > slot.shown && answer !== null && this.slots.includes(slot);
     if (mine === slot.asked) slot.inFlight = false;
@@ -101,8 +101,9 @@ class Asking {
   }
   arrived(slot, answer, keys, pane, ms) {
     slot.lastMs = ms;
-    this.lost(answer === undefined);
-    if (answer === undefined) { slot.sent = null; return; }
+    if (answer === undefined) { this.lost(slot); return; }
+    slot.lost = false;
+    if (!this.slots.some((each) => each.lost)) this.heard();
     if (answer.legend) { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; }
     const q = this.slots.indexOf(slot), fresh = Boolean(answer.pane);
     if (fresh && answer.pane.base !== null && answer.pane.base !== slot.base) { slot.base = null; slot.sent = null; this.want(slot); return; }
@@ -123,13 +124,27 @@ class Asking {
     clearTimeout(this.showTimer); this.showTimer = 0;
     this.showAnswers(true);
     this.checkAge();
-    if (!this.inFlight && !this.dirty) this.status(t('answered', { ms: Math.round(performance.now() - this.began) }), '');
+    if (!this.inFlight && !this.dirty && !this.slots.some((slot) => slot.lost)) this.status(t('answered', { ms: Math.round(performance.now() - this.began) }), '');
     this.settled();
   }
-  lost(gone) {
-    this.$('[data-act="retry"]').hidden = !gone;
-    if (gone) { this.status(t('lost'), 'bad'); for (const slot of this.slots) slot.failed = true; this.showAge(); }
+  // The server gave no answer, for a pane or for something that a view asked. What was not answered is asked again by itself
+  // as soon as the server is there, at growing intervals; only the panes without an answer are marked.
+  lost(slot) {
+    if (slot instanceof Slot) { Object.assign(slot, { lost: true, failed: true, sent: null }); this.showAge(); this.showComparisons(); }
+    this.unheard = (this.unheard || 0) + 1;
+    this.$('[data-act="retry"]').hidden = false;
+    this.status(t('lost'), 'bad');
+    clearTimeout(this.againTimer);
+    this.againTimer = setTimeout(() => this.listenAgain(), Math.min(MOST_AGAIN_MS, AGAIN_MS * 2 ** (this.unheard - 1)));
   }
+  async listenAgain() {
+    const text = await this.server.progress({ session: this.session, slot: this.slots[0].key });
+    if (typeof text !== 'string') { this.lost(); return; }
+    const lost = this.slots.filter((slot) => slot.lost), { opened: ask } = VIEW_MODELS[this.view];
+    if (lost.length) for (const slot of lost) this.want(slot);
+    else { this.heard(); this.status('', ''); if (ask) ask(this); }
+  }
+  heard() { clearTimeout(this.againTimer); this.unheard = 0; this.$('[data-act="retry"]').hidden = true; }
   status(text, cls) { const node = this.$('.ti-status'); node.textContent = text; node.className = 'ti-status ' + cls; }
   // A pane whose inputs are no longer those of its answer is marked: at once after another choice, and while a person
   // types only when the answer is not quick.
@@ -146,7 +161,7 @@ class Asking {
     this.slots.forEach((slot, q) => {
       const head = this.heads[q], of = slot.shownOf, flag = this.state.stale[q] && Boolean(slot.answered), same = of && of.tokenizer === panes[q].tokenizer && of.template === panes[q].template && of.template_text === panes[q].template_text;
       this.root.classList.toggle('stale' + q, flag); head.node.classList.toggle('ti-old', flag);
-      const why = slot.waiting ? (slot.inFlight || slot.dirty ? t('pane_waiting') : t('pane_old')) : slot.failed && slot.answered ? t('stale') : '';
+      const why = slot.lost ? t('lost_pane') : slot.waiting ? (slot.inFlight || slot.dirty ? t('pane_waiting') : t('pane_old')) : slot.failed && slot.answered ? t('stale') : '';
       if (head.wanting()) { head.showAge(t('reference_wanted') + (of ? ' \u00b7 ' + t('shown_of', { choice: head.named(of) }) : '')); return; }
       head.showAge(flag && of ? why + (same ? '' : ' \u00b7 ' + t('shown_of', { choice: head.named(of) })) : why);
     });

@@ -328,8 +328,7 @@ class Head {
     const last = counts.from_content ? button('ti-hot ti-forgedcount', forged + ' \u26a0', () => showForged(this.bench)) : el('span', '', forged);
     if (counts.from_content) last.title = t('show_forged');
     this.counts.replaceChildren(this.age, ...parts.map(([text, cls]) => el('span', cls, text)), last);
-    const count = findingCount(this.bench, pane);
-    if (count) this.counts.append(count);
+    for (const node of [findingCount(this.bench, pane), leftOutBadge(this.bench, pane, this.q)]) if (node) this.counts.append(node);
     const { budget } = pane, gone = budget && budget.input_tokens <= budget.max_input_tokens ? [['header_dropped', budget.dropped.length], ['header_cut', budget.cut.length]].filter(([, n]) => n) : [];
     if (gone.length) this.counts.append(button('ti-hot ti-forgedcount ti-taken', gone.map(([key, n]) => t(key, { n: number(n) })).join(', '), () => this.bench.open('budget')));
     showPartBar(this.bar, pane, this.q, this.bench);

@@ -86,7 +86,7 @@ class Uploads {
     if (template && !tokenizer) put(head.template);
     const what = tokenizer && template ? 'files_both' : tokenizer ? 'files_tokenizer' : 'files_template';
     const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), size: sizeText(size) }) + (leftOut + beside.length ? ' \u00b7 ' + t('files_left_out', { n: leftOut + beside.length }) + (beside.length ? ': ' + refText(beside.slice(0, 4).join(', ')) : '') : '');
-    this.used = { ref, text };
+    this.used = { ref, text: text + ' \u00b7 ' + ref.slice(0, 15) };  // two uploads may hold files of the same names
     head.chosen();
     head.onInput();
   }
@@ -116,14 +116,23 @@ const folderFiles = async (entry) => {
 const prepared = async (files) => {
   if (!files.length) throw new UploadError(t('files_none_useful'));
   if (files.length > UPLOAD_FILES) throw new UploadError(t('files_too_many', { n: number(files.length), most: UPLOAD_FILES }));
-  const made = [];
-  for (const { file, path } of files) {
+  const made = [], taken = new Set();
+  for (const { file, path: given } of files) {
+    const path = ownName(given, taken);
     const blob = /\.gguf$/i.test(path) ? file.slice(0, await ggufMetadataEnd(file)) : file;
     made.push({ path, blob, note: blob.size < file.size ? t('files_metadata_only', { mb: (blob.size / 1e6).toFixed(1), all: (file.size / 1e6).toFixed(0) }) : '' });
   }
   const size = made.reduce((sum, { blob }) => sum + blob.size, 0);
   if (size > UPLOAD_MOST) throw new UploadError(t('files_too_large', { mb: (size / 1e6).toFixed(0), most: (UPLOAD_MOST / 1e6).toFixed(0) }));
   return made;
+};
+// Files from several folders may have one name; sent under it they would be one file.
+const ownName = (name, taken) => {
+  const [, stem, end] = /^(.*?)(\.[^./]*)?$/.exec(name);
+  let own = name;
+  for (let n = 2; taken.has(own); n++) own = stem + '-' + n + (end || '');
+  taken.add(own);
+  return own;
 };
 // Where the key-value part of a GGUF ends; the whole file (bounded) where that cannot be told: the server says what is wrong.
 const GGUF_WIDTH = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };

@@ -135,6 +135,7 @@ const drawFindings = (state, host, bench) => {
   const top = host.scrollTop;
   keepFocus(node, () => node.replaceChildren(findingsBar(bench), ...silencedBox(bench), findingColumns(bench), capabilityCard(bench)));
   host.scrollTop = top;
+  leadToWanted(bench);
 };
 // Back from a jump: to the button that it began at.
 const backToPlace = (finding) => {
@@ -226,7 +227,7 @@ const findingItem = (bench, q, each, key, level, lone) => {
     const others = panesWith(bench, ({ rule }) => rule === each.rule), same = panesWith(bench, (other) => sameFinding(other) === sameFinding(each)), otherwise = others.filter((p) => !same.includes(p));
     head.append(' ', el('span', 'ti-lone', '\u2260 ' + t(otherwise.length ? 'finding_otherwise' : 'finding_only', { pane: (otherwise.length ? otherwise : same).map(letter).join(', ') })));
   }
-  head.title = rule.title;
+  head.title = rule.title; item.dataset.rule = each.rule; item.dataset.of = q;
   item.append(head, el('p', 'ti-findsaid', showButSpaces(each.message)));
   if (each.silenced !== null) item.append(el('p', 'ti-findfix', t('silenced_for', { reason: showButSpaces(each.silenced) })));
   else {
@@ -334,6 +335,32 @@ const findingCount = (bench, pane) => {
   const node = button('ti-link ti-findcount ti-sev-' + worst, SEVERITY_MARK[worst] + ' ' + (n === 1 ? t('count_finding') : t('count_findings', { n: number(n) })), () => { bench.open('findings'); bench.$('.ti-panel').focus(); });
   node.title = SEVERITIES.filter(of).map((name) => severityCount(name, of(name))).join(', ') + ' \u00b7 ' + t('show_findings');
   return node;
+};
+
+// What the request holds and the prompt does not, by the rule that says so; a badge in the head leads to its findings.
+const LEFT_OUT = { 'tools-unread': 'tools', 'message-dropped': 'messages', 'tool-result-dropped': 'results', 'tool-calls-dropped': 'calls', 'documents-unread': 'documents', 'reasoning-dropped': 'reasoning', 'content-cut': 'content' };
+const leftOutBadge = (bench, pane, q) => {
+  const finding = findingsOf(bench), lost = (pane.found || []).filter(([rule]) => rule in LEFT_OUT && !(rule in finding.silenced));
+  if (!lost.length) return null;
+  const parts = Object.entries(LEFT_OUT).map(([rule, key]) => [key, lost.filter(([found]) => found === rule).reduce((sum, [, , n]) => sum + n, 0)]).filter(([, n]) => n).map(([key, n]) => t('left_' + key, { n: number(n) }));
+  const node = button('ti-hot ti-forgedcount ti-leftout', '\u2702 ' + t('left_out', { what: parts.join(t('list_comma')) }), () => {
+    Object.assign(finding, { topic: '', text: '', onlyDiffering: false, wanted: { q, rules: Object.keys(LEFT_OUT) } });
+    finding.off.clear();
+    bench.open('findings');
+    redrawFindings(bench);
+  });
+  node.title = t('left_out_title');
+  return node;
+};
+// To the first finding that was asked for, once its pane has been checked.
+const leadToWanted = (bench) => {
+  const finding = findingsOf(bench), { wanted } = finding;
+  if (!wanted) return;
+  const item = Array.from(finding.node.querySelectorAll('.ti-find')).find((node) => +node.dataset.of === wanted.q && wanted.rules.includes(node.dataset.rule));
+  if (!item) { if (!foundOf(bench.slots[wanted.q]).busy && foundOf(bench.slots[wanted.q]).answer) finding.wanted = null; return; }
+  finding.wanted = null;
+  item.scrollIntoView({ block: 'center' });
+  (item.querySelector('button') || bench.$('.ti-panel')).focus({ preventScroll: true });
 };
 
 VIEW_MODELS.findings = {
