@@ -5,6 +5,7 @@ It holds no logic of its own: what is printed comes from `inspection/1` or `comp
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,10 +23,12 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    add_completion=False,  # typer's own is for a program on PATH; the command `completion` is for python -m
 )
 
 ERROR_PREFIX = "inspector: "
 EXIT_DIFFERENT = 1
+COMPLETE_VARIABLE = "_INSPECTOR_COMPLETE"
 
 RequestArg = Annotated[str, typer.Argument(metavar="REQUEST", help="A JSON file, or - for standard input.")]
 TokenizerOpt = Annotated[str, typer.Option("--tokenizer", metavar="REF", help="Preset id or source reference.")]
@@ -287,8 +290,12 @@ def serve(
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line, or complete what a shell has of it (cli_completion.py)."""
+    if COMPLETE_VARIABLE in os.environ:
+        from typer.completion import completion_init
+
+        completion_init()
+    app(complete_var=COMPLETE_VARIABLE)
 
 
 def _read(request: str) -> bytes:
@@ -432,6 +439,7 @@ class _progress:
             self.bars.stop()
 
 
+import inspector.cli_completion  # noqa: E402 - registers its command on `app`
 import inspector.cli_export  # noqa: E402 - registers its command on `app`
 import inspector.cli_lint  # noqa: E402 - registers its command on `app`
 import inspector.cli_records  # noqa: E402 - registers its commands on `app`

@@ -5,6 +5,7 @@ They register themselves on cli.py's app and hold no logic of their own: what is
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,9 @@ import typer
 
 from inspector.cli import EXIT_DIFFERENT, JsonOpt, _bad_option, _finish, _print_json, _progress, _run, app
 
-RecordArg = Annotated[Path, typer.Argument(metavar="RECORD", help="A file that `inspect --record` wrote.")]
+RecordsArg = Annotated[
+    list[Path], typer.Argument(metavar="RECORD...", help="Files that `inspect --record` wrote.", show_default=False)
+]
 
 
 @app.command(
@@ -21,7 +24,7 @@ RecordArg = Annotated[Path, typer.Argument(metavar="RECORD", help="A file that `
     epilog="Example: python -m inspector replay record.json --against template=qwq-32b@16488a",
 )
 def replay_command(
-    record: RecordArg,
+    records: RecordsArg,
     against: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +50,7 @@ def replay_command(
 ) -> None:
     """Make a record's input again, and stop at the first stage that differs. Exit code 1 when one does."""
 
-    def work() -> dict[str, Any]:
+    def work(record: Path) -> dict[str, Any]:
         value = read_record_file(record)
         if sent is not None:
             return _against_sent(value, sent)
@@ -59,7 +62,16 @@ def replay_command(
             dict(_pair(item) for item in against or ()),
         )
 
-    show(_run(work, as_json, schema="replay/1"), as_json)
+    if len(records) > 1 and (request is not None or sent is not None):
+        option = "--request" if request is not None else "--sent"
+        _finish(_bad_option(option, "it is about one record", "name one record").to_dict())
+    results = []
+    for record in records:
+        results.append(_run(functools.partial(work, record), as_json, schema="replay/1"))
+        if len(records) > 1 and not as_json:
+            _print_name(record)
+        print_replay(results[-1], as_json)
+    _exit(results)
 
 
 @app.command(name="schema", epilog="Example: python -m inspector schema record/1 > record-1.schema.json")
@@ -87,7 +99,9 @@ def compare_files(a: str, b: str, as_json: bool) -> None:
 
         return compare_records(read_record_file(Path(a)), read_record_file(Path(b))).to_dict()
 
-    show(_run(work, as_json, schema="replay/1"), as_json)
+    result = _run(work, as_json, schema="replay/1")
+    print_replay(result, as_json)
+    _exit([result])
 
 
 def read_record_file(path: Path) -> dict[str, Any]:
@@ -154,15 +168,28 @@ _MARKS = {"equal": "=", "different": "≠", "not reached": "·", "skipped": "-"}
 _STYLES = {"equal": "green", "different": "bold red", "not reached": "dim", "skipped": "dim"}
 
 
-def show(result: dict[str, Any], as_json: bool) -> None:
-    """Print a replay for people or programs, and exit with 1 if something differs."""
+def print_replay(result: dict[str, Any], as_json: bool) -> None:
+    """Print a replay for people or programs."""
     if as_json:
         _print_json(result)
     else:
         _print_text(result)
-    _finish(result["error"])
-    if not result["equal"]:
+
+
+def _exit(results: list[dict[str, Any]]) -> None:
+    """Exit with the code of an error, or with 1 if something differs."""
+    for result in results:
+        _finish(result["error"])
+    if not all(result["equal"] for result in results):
         raise typer.Exit(EXIT_DIFFERENT)
+
+
+def _print_name(record: Path) -> None:
+    from rich.text import Text
+
+    from inspector.terminal import console, visible
+
+    console().print(Text(visible(str(record)), "bold underline"))
 
 
 def _print_text(result: dict[str, Any]) -> None:

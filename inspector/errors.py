@@ -9,6 +9,14 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+EXIT_CODES = {
+    0: "fine",
+    1: "`compare` or `replay` found a difference, or `lint` a finding at or above `--fail-on`",
+    2: "the input is wrong",
+    3: "an artifact cannot be had",
+    4: "a limit was exceeded",
+}
+
 
 class ErrorKind(enum.Enum):
     """What went wrong; the value is the command line's exit code (2 input, 3 artifact, 4 limit)."""

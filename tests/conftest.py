@@ -1,17 +1,53 @@
-"""Fixtures that several test modules share: the browser, the running page, and pages opened in it."""
+"""Fixtures that several test modules share: the browser, the running page, pages opened in it, and a model repository."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from page import CHROMIUM_NAMES, ROOT, Inspector, unavailable, wait_for
+
+TEXTS = ["Be brief. When is high tide? At noon. Where? user assistant system"] * 4
+TEMPLATE = (
+    """{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ strftime_now('%d %b %Y') }}"""
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model repository with a tokenizer that was trained here, in its three files."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=["<s>", "</s>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    place = tmp_path / "mine"
+    place.mkdir()
+    tokenizer.save(str(place / "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "model_max_length": 4096,
+    }
+    (place / "tokenizer_config.json").write_text(json.dumps(config))
+    (place / "chat_template.jinja").write_text(TEMPLATE)
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from inspector import __version__, presets
-from inspector.cli import app
-from inspector.errors import ErrorKind
+from inspector.cli import EXIT_DIFFERENT, app
+from inspector.errors import EXIT_CODES, ErrorKind
 from inspector.job import ENGINES
 from inspector.pipeline import inspect
 
@@ -89,9 +89,16 @@ def test_every_file_of_the_tour_exists() -> None:
         assert (ROOT / name).exists() or (ROOT / "inspector" / name).exists(), name
 
 
+def exit_table() -> str:
+    """The README's table of exit codes."""
+    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(["| exit code | what it means |", "| --- | --- |", *rows])
+
+
 def test_the_exit_codes_in_the_readme_are_those_of_the_kinds() -> None:
-    assert {kind.exit_code for kind in ErrorKind} == {2, 3, 4}
-    assert "2 the input is wrong; 3 an artifact cannot be had; 4 a limit was" in README
+    assert {kind.exit_code for kind in ErrorKind} | {EXIT_DIFFERENT, 0} == set(EXIT_CODES)
+    written = README.split("<!-- exit:begin -->")[1].split("<!-- exit:end -->")[0].strip()
+    assert written == exit_table(), "put this between the markers:\n" + exit_table()
 
 
 def test_versions_agree() -> None:

@@ -238,35 +238,6 @@ def test_an_image_that_was_counted_replays_and_another_rule_or_orientation_stops
 # --- one byte -------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A tokenizer that was trained here, with its three files."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300,
-        special_tokens=["<s>", "</s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator([json.dumps(CHAT)] * 4, trainer)
-    place = tmp_path / "mine"
-    place.mkdir()
-    tokenizer.save(str(place / "tokenizer.json"))
-    config = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": "<s>",
-        "eos_token": "</s>",
-        "model_max_length": 4096,
-    }
-    (place / "tokenizer_config.json").write_text(json.dumps(config))
-    (place / "chat_template.jinja").write_text("{{ bos_token }}" + DATED)
-    return place
-
-
 def changed(data: bytes, chance: random.Random) -> bytes:
     """The data with one byte changed into another printable one."""
     at = chance.randrange(len(data))
