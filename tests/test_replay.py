@@ -287,7 +287,7 @@ def test_one_changed_byte_of_the_request_is_found_where_it_shows_first() -> None
     data = json.dumps({"messages": CHAT, "tools": TOOLS}).encode()
     then, chance = made(data, template_text=OWN), random.Random(7)
     seen = set()
-    for _ in range(24):
+    for _ in range(16):
         result = replay(then, make, request=changed(data, chance))
         if result.difference is not None:
             stops_at(result, result.difference.stage)
