@@ -78,7 +78,19 @@ ImageTokensOpt = Annotated[
     int | None, typer.Option("--image-tokens", metavar="N", help="Tokens of one image, typed: an estimate.")
 ]
 LogitsOpt = Annotated[bool, typer.Option("--logits", help="Add the next-token logits of a real model.")]
-ModelOpt = Annotated[str | None, typer.Option("--model", metavar="REF", help="The model for --logits.")]
+ModelOpt = Annotated[
+    str | None, typer.Option("--model", metavar="REF", help="The model for --logits; of a server, one of its names.")
+]
+BackendOpt = Annotated[
+    str,
+    typer.Option("--backend", metavar="local|openai", help="Where the model of --logits runs: here, or on a server."),
+]
+UrlOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--backend-url", metavar="URL", help="A model server (vLLM, SGLang, llama.cpp); its key: INSPECTOR_BACKEND_KEY."
+    ),
+]
 TopOpt = Annotated[int, typer.Option("--top-k", metavar="K", min=1, help="How many next tokens to list.")]
 RecordOpt = Annotated[
     Path | None, typer.Option("--record", metavar="FILE", help="Also write a record that replay and compare read.")
@@ -109,6 +121,8 @@ def inspect_command(
     image_tokens: ImageTokensOpt = None,
     logits: LogitsOpt = False,
     model: ModelOpt = None,
+    backend: BackendOpt = "",
+    backend_url: UrlOpt = None,
     top_k: TopOpt = 10,
     record: RecordOpt = None,
     digests_only: DigestsOpt = False,
@@ -130,7 +144,7 @@ def inspect_command(
 
             chosen = _options(_at_one_time(options))
             write_record(record, data, chosen, digests_only)
-        return _inspect(data, options, _model(logits, model), top_k)
+        return _inspect(data, options, _model(logits, model, backend, backend_url), top_k)
 
     result = _run(work, as_json, schema="inspection/1")
     if as_json:
@@ -169,6 +183,8 @@ def compare_command(
     image_tokens: ImageTokensOpt = None,
     logits: LogitsOpt = False,
     model: ModelOpt = None,
+    backend: BackendOpt = "",
+    backend_url: UrlOpt = None,
     top_k: TopOpt = 10,
     as_json: JsonOpt = False,
 ) -> None:
@@ -189,7 +205,7 @@ def compare_command(
         if a is None or b is None:
             remedy = "give both --a and --b, or two records"
             raise _bad_option("--a" if a is None else "--b", "a request is compared two ways", remedy)
-        return _compare(_read(request), shared, a, b, _model(logits, model), top_k)
+        return _compare(_read(request), shared, a, b, _model(logits, model, backend, backend_url), top_k)
 
     result = _run(work, as_json, schema="comparison/1")
     if as_json:
@@ -314,25 +330,38 @@ def _read(request: str) -> bytes:
     return data
 
 
-def _model(logits: bool, model: str | None) -> str | None:
-    return (model or "smollm2") if logits or model else None
+def _model(logits: bool, model: str | None, backend: str, url: str | None) -> dict[str, Any]:
+    """Give which model is asked and where, as arguments of `service`.
+
+    Errors: OptionInvalid.
+    """
+    if not (logits or model or backend or url):
+        return {}
+    from inspector.backends import load_backend
+
+    name = backend or ("openai" if url else "local")
+    if name == "local" and url is None:
+        return {"model": model or "smollm2"}
+    return {"model": model, "backend": load_backend(name, url)}
 
 
-def _inspect(request: bytes, options: dict[str, Any], model: str | None, top_k: int) -> dict[str, Any]:
+def _inspect(request: bytes, options: dict[str, Any], model: dict[str, Any], top_k: int) -> dict[str, Any]:
     from inspector import service
 
     with _progress() as progress:
-        return service.inspect(request, _options(options), model=model, top_k=top_k, progress=progress)
+        return service.inspect(request, _options(options), **model, top_k=top_k, progress=progress)
 
 
-def _compare(request: bytes, shared: dict[str, Any], a: str, b: str, model: str | None, top_k: int) -> dict[str, Any]:
+def _compare(
+    request: bytes, shared: dict[str, Any], a: str, b: str, model: dict[str, Any], top_k: int
+) -> dict[str, Any]:
     from inspector import service
     from inspector.job import side_options
 
     shared = _at_one_time(shared)
     sides = [_options({**shared, **side_options(side)}) for side in (a, b)]
     with _progress() as progress:
-        return service.compare(request, *sides, model=model, top_k=top_k, progress=progress)
+        return service.compare(request, *sides, **model, top_k=top_k, progress=progress)
 
 
 def _at_one_time(options: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inspector.backends import Backend, RawLogits, Report, load_backend
+from inspector.backends.topn import Bounds, compare_top, missing_mass
 from inspector.errors import ErrorKind, InspectorError
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ whichever way the last bits of a sum fell."""
 
 @dataclass(frozen=True, slots=True)
 class TopToken:
-    """One row of the top-k. `piece` is None where the tokenizer has no such id. Units: logprob in nats."""
+    """One row of the top-k. `piece` is None where the tokenizer has no such id, `logit` where a server gives
+    log-probabilities only. Units: logprob in nats."""
 
     id: int
     piece: str | None
-    logit: float
+    logit: float | None
     logprob: float
     prob: float
 
@@ -40,17 +42,23 @@ class TopToken:
 class NextTokenLogits:
     """The distribution over the next token.
 
-    Shapes: `logits` float32[V], the whole vocabulary of the model. Units: `entropy` in nats; `timings_ms` milliseconds.
+    Over the whole vocabulary, or, where `ids` is given, of the most probable tokens only: `logits` are then their
+    log-probabilities, `missing` is the probability of all others, and the entropy is not known. `note`: a remark on how
+    a server reads the input.
+    Shapes: `logits` float32[V], or float32[n] with `ids` int64[n]. Units: `entropy` in nats; `timings_ms` milliseconds.
     """
 
     model: str
     backend: str
     device: str
     dtype: str
-    entropy: float
+    entropy: float | None
     top: tuple[TopToken, ...]
     logits: np.ndarray
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    ids: np.ndarray | None = None
+    missing: float | None = None
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the `logits` object of inspection/1; numbers rounded to `DIGITS` significant digits."""
@@ -59,17 +67,19 @@ class NextTokenLogits:
             "backend": self.backend,
             "device": self.device,
             "dtype": self.dtype,
-            "entropy": rounded(self.entropy),
+            "entropy": None if self.entropy is None else rounded(self.entropy),
             "top": [
                 {
                     "id": row.id,
                     "piece": row.piece,
-                    "logit": rounded(row.logit),
+                    "logit": None if row.logit is None else rounded(row.logit),
                     "logprob": rounded(row.logprob),
                     "prob": rounded(row.prob),
                 }
                 for row in self.top
             ],
+            **({} if self.missing is None else {"missing": rounded(self.missing)}),
+            **({"note": self.note} if self.note else {}),
         }
 
 
@@ -93,7 +103,7 @@ def next_token_logits(
     try:
         (raw,) = backend.next_token_logits(model, [input_ids], report=report, cancel=cancel, timeout_s=timeout_s)
     except InspectorError as error:
-        if error.kind is ErrorKind.TokenOutOfModelVocab and tokenizer is not None:
+        if error.kind is ErrorKind.TokenOutOfModelVocab and tokenizer is not None and "id" in error.where:
             message = f"{_piece(tokenizer, error.where['id'])!r}: {error.message}"
             raise InspectorError(
                 error.kind, message, stage=error.stage, where=error.where, remedy=error.remedy
@@ -108,6 +118,8 @@ def summarize(raw: RawLogits, model: str, *, top_k: int, tokenizer: Tokenizer | 
     Equal logits are ordered by id, so that the same values always give the same rows.
     """
     _check_top_k(top_k)
+    if raw.ids is not None:
+        return _summarize_listed(raw, raw.ids, model, top_k, tokenizer)
     logprobs = log_softmax(raw.values)
     probs = np.exp(logprobs)
     rows = tuple(
@@ -122,6 +134,19 @@ def summarize(raw: RawLogits, model: str, *, top_k: int, tokenizer: Tokenizer | 
     )
     entropy = float(-np.dot(probs, logprobs)) + 0.0  # + 0.0: a certain token gives 0, not -0
     return NextTokenLogits(model, raw.backend, raw.device, raw.dtype, entropy, rows, raw.values, raw.timings_ms)
+
+
+def _summarize_listed(
+    raw: RawLogits, ids: np.ndarray, model: str, top_k: int, tokenizer: Tokenizer | None
+) -> NextTokenLogits:
+    rows = tuple(
+        TopToken(token, _piece(tokenizer, token), None, value, float(np.exp(value)))
+        for token, value in zip(ids[:top_k].tolist(), raw.values[:top_k].astype(np.float64).tolist())
+    )
+    missing = missing_mass(raw.values)
+    return NextTokenLogits(
+        model, raw.backend, raw.device, raw.dtype, None, rows, raw.values, raw.timings_ms, ids, missing
+    )
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
@@ -143,10 +168,13 @@ def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
     """Compare two distributions over the same vocabulary: kl_ab, kl_ba, js (nats) and whether the top token changed.
 
     Source: KL(a‖b) = Σ p_a (log p_a - log p_b); JS = ½ KL(a‖m) + ½ KL(b‖m), m the mean of the two; all in float64 over
-    the whole vocabulary.
+    the whole vocabulary. Where a side lists its most probable tokens only, all three are None and `bounds` has what can
+    be said (backends/topn.py): [low, high], high None where nothing bounds it.
 
     Errors: OptionInvalid when the two have different sizes.
     """
+    if a.ids is not None or b.ids is not None:
+        return _compare_listed(a, b)
     if len(a.logits) != len(b.logits):
         raise InspectorError(
             ErrorKind.OptionInvalid,
@@ -162,6 +190,28 @@ def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
         "js": rounded(js),
         "top1_changed": bool(top_ids(a.logits, 1)[0] != top_ids(b.logits, 1)[0]),
     }
+
+
+def _compare_listed(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
+    found = compare_top(*_listed(a), *_listed(b))
+    return {
+        "kl_ab": None,
+        "kl_ba": None,
+        "js": None,
+        "top1_changed": found.top1_changed,
+        "bounds": {"kl_ab": _pair(found.kl_ab), "kl_ba": _pair(found.kl_ba), "js": _pair(found.js)},
+        "missing": {"a": rounded(found.missing_a), "b": rounded(found.missing_b)},
+    }
+
+
+def _listed(side: NextTokenLogits) -> tuple[np.ndarray, np.ndarray]:
+    if side.ids is not None:
+        return side.ids, side.logits
+    return np.arange(len(side.logits)), log_softmax(side.logits)
+
+
+def _pair(bounds: Bounds) -> list[float | None]:
+    return [rounded(bounds.low), None if bounds.high is None else rounded(bounds.high)]
 
 
 def divergences(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:

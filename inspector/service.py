@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inspector import presets
 from inspector.backends import Backend
@@ -24,6 +24,9 @@ from inspector.job import Fields, Job, Options, check_pairing, check_reference, 
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
 from inspector.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from inspector.sources import ModelArtifact
 
 Progress = Callable[[int, int, str], None]
 
@@ -48,13 +51,13 @@ def sandbox(*, own_files: bool = True) -> Sandbox:
 
 
 def model_worker() -> Backend:
-    """Give this process's model worker (a process of its own, started on first use)."""
+    """Give this process's model worker (a process of its own, started on first use); on a ZeroGPU Space, its GPU."""
     global _worker
     with _lock:
         if _worker is None:
-            from inspector.backends import load_backend
+            from inspector.backends import load_backend, zerogpu
 
-            _worker = load_backend("worker")
+            _worker = load_backend("zerogpu" if zerogpu.on_space() else "worker")
         return _worker
 
 
@@ -63,17 +66,18 @@ def inspect(
     options: Options,
     *,
     model: str | None = None,
+    backend: Backend | None = None,
     top_k: int = 10,
     progress: Progress | None = None,
     session: str | None = OWN,
     local_files: bool = True,
 ) -> dict[str, Any]:
     """Inspect in a child; give `inspection/1`, with its `error` where an artifact, a stage or a limit stopped it. With
-    `model`, the next-token logits come from the model worker."""
+    `model`, the next-token logits come from the model worker; with `backend`, from there (`model`: one of its own)."""
     job = _prepared(request, options, progress, local_files)
     result = _inspected(options, job, session)
-    if model is not None and result["error"] is None and isinstance(job, Job):
-        _logits(result, job, model, top_k, session)
+    if (model or backend) is not None and result["error"] is None and isinstance(job, Job):
+        _logits(result, job, _Asked(model, backend, top_k, session))
     return result
 
 
@@ -128,6 +132,7 @@ def compare(
     b: Options,
     *,
     model: str | None = None,
+    backend: Backend | None = None,
     top_k: int = 10,
     progress: Progress | None = None,
     session: str | None = OWN,
@@ -141,9 +146,9 @@ def compare(
     if not all(isinstance(job, Job) for job in jobs):
         return _uncompared(*(_inspected(options, job, session) for options, job in zip((a, b), jobs)))
     result = _call("compare", jobs, session)
-    if model is not None:
+    if (model or backend) is not None:
         sides = [
-            _logits(result[name], job, model, top_k, session)
+            _logits(result[name], job, _Asked(model, backend, top_k, session))
             for name, job in zip("ab", jobs)
             if isinstance(job, Job) and not result[name]["error"]
         ]
@@ -485,7 +490,7 @@ def _next_token(
         answer = _call("ids", job, session)
         if answer["error"] is not None:
             return None, InspectorError.from_dict(answer["error"])
-        return _named_logits(job, answer["input_ids"], model, top_k, session), None
+        return _named_logits(job, answer["input_ids"], _Asked(model, None, top_k, session)), None
     except InspectorError as error:
         return None, error
 
@@ -548,10 +553,21 @@ def _call(job: str, value: Any, session: str | None) -> Any:
     return loads(answer.decode(), limits=_ANSWER_LIMITS)
 
 
-def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: str | None) -> NextTokenLogits | None:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Which model is asked, where, and for how much. `backend` None: the model worker."""
+
+    model: str | None
+    backend: Backend | None
+    top_k: int
+    session: str | None
+
+
+def _logits(result: dict[str, Any], job: Job, asked: _Asked) -> NextTokenLogits | None:
     """Add logits to an inspection; an error of that stage goes into its `error`."""
+    rendered = result["rendered"]
     try:
-        logits = _named_logits(job, result["input_ids"], model, top_k, session)
+        logits = _named_logits(job, result["input_ids"], asked, rendered and rendered["text"])
     except InspectorError as error:
         result["error"] = error.to_dict()
         return None
@@ -560,12 +576,32 @@ def _logits(result: dict[str, Any], job: Job, model: str, top_k: int, session: s
     return logits
 
 
-def _named_logits(job: Job, input_ids: list[int], model: str, top_k: int, session: str | None) -> NextTokenLogits:
-    """Ask the model worker, and name the ids in a child that has the tokenizer."""
+def _named_logits(job: Job, input_ids: list[int], asked: _Asked, text: str | None = None) -> NextTokenLogits:
+    """Ask the model, and name the ids in a child that has the tokenizer."""
+    backend = asked.backend or model_worker()
+    artifact, note = model_for(backend, asked.model, job, input_ids, text)
+    logits = next_token_logits(input_ids, artifact, top_k=asked.top_k, backend=backend)
+    pieces = _call("pieces", (job.tokenizer, [row.id for row in logits.top]), asked.session)
+    return replace(logits, note=note, top=tuple(replace(row, piece=piece) for row, piece in zip(logits.top, pieces)))
+
+
+def model_for(
+    backend: Backend, model: str | None, job: Job, input_ids: Sequence[int], text: str | None
+) -> tuple[ModelArtifact, str]:
+    """Give the model that a backend runs, one of its own where it is a server, and a remark on how it reads the input.
+
+    `text`: what the ids spell; a server is asked to tokenize it. Errors: those of a model's artifact or of a server;
+    ModelInvalid for a model of another vocabulary.
+    """
+    own: Callable[[str | None], ModelArtifact] | None = getattr(backend, "model", None)
+    if own is not None:
+        artifact = own(model)
+        pairing = backend.check_tokenizer(artifact, text, input_ids) if text else None  # type: ignore[attr-defined]
+        unknown = pairing is not None and pairing.same is None
+        note = "" if pairing is None else pairing.note
+        return artifact, f"the server's tokenizer was not compared with this one: {note}" if unknown else note
     from inspector.sources import resolve_model
 
-    artifact = resolve_model(model)
+    artifact = resolve_model(model or "smollm2")
     check_pairing(artifact, job.tokenizer)
-    logits = next_token_logits(input_ids, artifact, top_k=top_k, backend=model_worker())
-    pieces = _call("pieces", (job.tokenizer, [row.id for row in logits.top]), session)
-    return replace(logits, top=tuple(replace(row, piece=piece) for row, piece in zip(logits.top, pieces)))
+    return artifact, ""

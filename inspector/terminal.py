@@ -217,5 +217,12 @@ def _print_logits(logits: dict[str, Any] | None, console: Console) -> None:
     )
     for row in logits["top"]:
         piece = "(no such token)" if row["piece"] is None else visible(row["piece"])
-        table.add_row(Text(piece), str(row["id"]), f"{row['logit']:.3f}", f"{row['logprob']:.3f}", f"{row['prob']:.4f}")
+        logit = "" if row["logit"] is None else f"{row['logit']:.3f}"
+        table.add_row(Text(piece), str(row["id"]), logit, f"{row['logprob']:.3f}", f"{row['prob']:.4f}")
     console.print(table)
+    if "note" in logits:
+        console.print(Text(visible(logits["note"])))
+    if "missing" in logits:
+        console.print(
+            Text(f"the server lists its most probable tokens only; all others together: {logits['missing']:.4f}")
+        )

@@ -7,18 +7,23 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from servers import Told, llama_server, told_server
+from typer.testing import CliRunner
 
+from inspector import schemas
 from inspector.backends import RawLogits, load_backend, zerogpu
 from inspector.backends.endpoint import KEY_VARIABLE, LIST_VARIABLE, endpoint
 from inspector.backends.openai import OpenAIBackend
 from inspector.backends.topn import compare_top, entropy_bounds, missing_mass
+from inspector.cli import app
 from inspector.errors import ErrorKind, InspectorError
 from inspector.logits import log_softmax, next_token_logits, top_ids
 from inspector.sandbox import CallCancelled
@@ -400,3 +405,75 @@ def test_zerogpu_says_that_it_is_for_spaces_and_computes_what_the_local_backend_
     refused = zerogpu.compute("next_token_logits", model, {**arguments, "batch": [[49152]]})
     assert InspectorError.from_dict(refused).kind is ErrorKind.TokenOutOfModelVocab
     assert zerogpu.seconds("next_token_logits", model, {"batch": [[1] * 8000]}) == 14
+
+
+# --- the command -----------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, [*arguments, "--json"])
+
+
+def valid(name: str, value: Any) -> Any:
+    jsonschema.Draft202012Validator(schemas.schema(name)).validate(value)
+    return value
+
+
+@pytest.fixture
+def question(tmp_path: Path) -> str:
+    path = tmp_path / "chat.json"
+    path.write_text('[{"role": "user", "content": "What is the capital of France?"}]')
+    return str(path)
+
+
+def test_the_command_asks_a_server_and_refuses_another_tokenizer_s_ids(
+    llama: str, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    done = run("inspect", question, "--backend-url", llama, "--top-k", "3")
+    assert done.exit_code == 0, done.stderr
+    found = valid("inspection/1", json.loads(done.stdout))["logits"]
+    assert (found["backend"], found["device"], found["model"]) == (
+        "openai",
+        "llama.cpp",
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+    )
+    assert {row["piece"] for row in found["top"]} == {"L", "The", "La"} and "note" not in found
+    assert KEY not in done.stdout + done.stderr
+    other = run("inspect", question, "--backend-url", llama, "--tokenizer", "bytes", "--template", "raw")
+    error = json.loads(other.stdout)["error"]
+    assert (
+        other.exit_code == 2
+        and error["kind"] == "ModelInvalid"
+        and "reads these ids as another text" in error["message"]
+    )
+
+
+def test_a_comparison_over_most_probable_tokens_gives_bounds_and_no_divergence(server: Told, question: str) -> None:
+    tops = iter([{"token_id:504": -1.0, "token_id:60": -2.0}, {"token_id:60": -0.5, "token_id:28": -3.0}])
+    server.answers.update({"/v1/models": VLLM | {"data": [{"id": "m", "owned_by": "vllm"}]},
+                           "/v1/completions": lambda _body: completion(legacy(next(tops)), read=None)})  # fmt: skip
+    done = run(
+        "compare", question, "--a", "smollm2", "--b", "smollm2,raw", "--backend", "openai", "--backend-url", server.url
+    )
+    assert done.exit_code == 1, done.stderr
+    both = valid("comparison/1", json.loads(done.stdout))
+    logits, a = both["logits"], both["a"]["logits"]
+    assert (logits["kl_ab"], logits["js"], logits["top1_changed"]) == (None, None, True)
+    assert (
+        logits["bounds"]["kl_ab"][0] > 0
+        and logits["bounds"]["kl_ab"][1] is None
+        and 0 < logits["bounds"]["js"][1] < 0.7
+    )
+    assert (
+        logits["missing"]["a"]
+        == pytest.approx(a["missing"])
+        == pytest.approx(1 - math.exp(-1) - math.exp(-2), rel=1e-4)
+    )
+    assert a["entropy"] is None and a["top"][0]["logit"] is None and "no /tokenize" in a["note"]
+
+
+def test_backend_options_that_contradict_each_other_are_refused(question: str) -> None:
+    for options in (("--backend", "openai"), ("--backend", "local", "--backend-url", "http://h"), ("--backend", "x")):
+        done = run("inspect", question, *options)
+        assert done.exit_code == 2 and json.loads(done.stdout)["error"]["kind"] == "OptionInvalid", done.stdout
