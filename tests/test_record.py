@@ -134,6 +134,7 @@ def test_every_field_of_the_inspection_schema_is_the_codes_and_the_other_way_rou
         inspect(b"[\xff]"),
         inspect([{"role": "user", "content": "a\u0301"}], tokenizer="minilm", template="raw"),
         replace(inspect(CHAT, tokenizer="qwen3"), logits=LOGITS),
+        replace(inspect(CHAT, tokenizer="qwen3"), logits=replace(LOGITS, entropy=None, missing=0.25, note="other ids")),
         inspect(PICTURED, tokenizer="qwen3", template="trl-qwen3-vl"),
     ):
         conforms(value.to_dict(), "inspection/1")
