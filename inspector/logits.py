@@ -78,8 +78,8 @@ class NextTokenLogits:
                 }
                 for row in self.top
             ],
-            **({} if self.missing is None else {"missing": rounded(self.missing)}),
-            **({"note": self.note} if self.note else {}),
+            "missing": None if self.missing is None else rounded(self.missing),
+            "note": self.note or None,
         }
 
 

@@ -220,9 +220,9 @@ def _print_logits(logits: dict[str, Any] | None, console: Console) -> None:
         logit = "" if row["logit"] is None else f"{row['logit']:.3f}"
         table.add_row(Text(piece), str(row["id"]), logit, f"{row['logprob']:.3f}", f"{row['prob']:.4f}")
     console.print(table)
-    if "note" in logits:
+    if logits["note"]:
         console.print(Text(visible(logits["note"])))
-    if "missing" in logits:
+    if logits["missing"] is not None:
         console.print(
             Text(f"the server lists its most probable tokens only; all others together: {logits['missing']:.4f}")
         )
