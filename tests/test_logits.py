@@ -187,7 +187,7 @@ def test_logits_of_different_sizes_are_not_compared():
 
 def test_the_dictionary_has_the_contract_s_keys_and_six_digits(ids, model, tokenizer):
     record = next_token_logits(ids, model, top_k=3, tokenizer=tokenizer).to_dict()
-    assert list(record) == ["model", "backend", "device", "dtype", "entropy", "top"]
+    assert list(record) == ["model", "backend", "device", "dtype", "entropy", "top", "missing", "note"]
     assert list(record["top"][0]) == ["id", "piece", "logit", "logprob", "prob"]
     for row in record["top"]:
         assert all(float(f"{row[key]:.6g}") == row[key] for key in ("logit", "logprob", "prob"))
