@@ -17,6 +17,7 @@ from inspector import compare, inspect, schemas
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import make_options, prepare
 from inspector.logits import NextTokenLogits, TopToken
+from inspector.reasons import Reason
 from inspector.record import digest_of, library_versions, record, sealed
 from inspector.withheld import refuse_environment
 
@@ -140,6 +141,21 @@ def test_every_field_of_the_inspection_schema_is_the_codes_and_the_other_way_rou
         conforms(value.to_dict(), "inspection/1")
         shape(value.to_dict(), schemas.schema("inspection/1"), "inspection", found)
     assert found == fixed(schemas.schema("inspection/1"), "inspection")
+
+
+def test_what_several_schemas_hold_is_the_same_in_each_and_names_every_kind_of_error() -> None:
+    own = schemas.schema("inspection/1")["properties"]
+    assert set(own["error"]["properties"]["kind"]["enum"]) == set(ErrorKind.__members__)
+    for name, keys in (
+        ("lint/1", ("options", "tokenizer", "template", "findings", "versions", "error")),
+        ("record/1", ("error",)),
+        ("replay/1", ("error",)),
+    ):
+        assert {key: schemas.schema(name)["properties"][key] for key in keys} == {key: own[key] for key in keys}, name
+    inner = schemas.schema("comparison/1")["$defs"]["inspection"]
+    assert inner["properties"] == own and inner["required"] == schemas.schema("inspection/1")["required"]
+    codes = schemas.schema("comparison/1")["properties"]["hunks"]["properties"]["listed"]["items"]["properties"]
+    assert set(codes["reason_code"]["enum"]) == {reason.value for reason in Reason}
 
 
 def test_comparisons_conform() -> None:

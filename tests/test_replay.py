@@ -4,6 +4,7 @@ changed byte of anything is found where it shows first."""
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 import struct
@@ -11,16 +12,21 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from pictures import data_url
 from pictures import picture as file_of
+from random_chats import random_request
 from typer.testing import CliRunner
 
+from inspector import inspect, presets, schemas
 from inspector.cli import app
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import make_options, prepare
+from inspector.lint import lint
 from inspector.lint.evidence import read_sent
 from inspector.parting import Replay, Stage, compare_records
+from inspector.pipeline import lint_dict
 from inspector.record import record, sealed
 from inspector.replay import as_sent, read_record, replay
 
@@ -49,6 +55,10 @@ def make(data: bytes, options: dict[str, Any]) -> dict[str, Any]:
 def made(request: Any, **options: Any) -> dict[str, Any]:
     data = request if isinstance(request, bytes) else json.dumps(request, ensure_ascii=False).encode()
     return make(data, {"tokenizer": "qwen3", "clock": CLOCK, **options})
+
+
+def conforms(value: dict[str, Any], name: str) -> None:
+    jsonschema.Draft202012Validator(schemas.schema(name)).validate(json.loads(json.dumps(value)))
 
 
 def stages(result: Replay) -> dict[str, str]:
@@ -412,3 +422,58 @@ def test_the_commands_write_replay_and_compare(tmp_path: Path) -> None:
     assert run(app, ["replay", str(first), "--against", "weather=wet"]).exit_code == 2
     assert json.loads(run(app, ["schema", "record/1"]).stdout)["title"] == "record/1"
     assert run(app, ["compare", str(chat)]).exit_code == 2
+
+
+# --- real requests, templates and tokenizers ------------------------------------------------------------------------
+
+
+def sampled(seed: int, size: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Random requests with templates of the catalogue, tokenizers, and a window for some."""
+    chance = random.Random(seed)
+    refs = [f"{preset.id}@{entry.revision}" for preset in presets.templates().values() for entry in preset.revisions]
+    refs = [ref for ref in refs if ref.partition("@")[0] not in ("fixture", "bytes")]
+    return [
+        (
+            random_request(chance, turns=4),
+            {
+                "tokenizer": chance.choice(["qwen3", "qwen3", "bytes", "mistral-tekken"]),
+                "template": chance.choice([*refs, None]),
+                "profile": chance.choice(["transformers", "vllm"]),
+                **({"context_window": chance.randint(5, 300)} if chance.random() < 0.4 else {}),
+                "policy": chance.choice(["messages", "keep_first", "tokens_left", "reject"]),
+            },
+        )
+        for _ in range(size)
+    ]
+
+
+def check_sample(seed: int, size: int) -> None:
+    records = []
+    for request, options in sampled(seed, size):
+        inspection = inspect(request, clock=CLOCK, **options)
+        conforms(inspection.to_dict(), "inspection/1")
+        value = made(request, **options)
+        conforms(value, "record/1")
+        assert read_record(sealed(value).to_bytes()) == json.loads(sealed(value).to_bytes())
+        again = replay(value, make)
+        assert again.difference is None, (options, again.difference)
+        conforms(again.to_dict(), "replay/1")
+        assert (value["error"] or {}).get("kind") == (inspection.error.kind.name if inspection.error else None)
+        records.append(value)
+    for one, other in itertools.pairwise([*records, records[0]]):
+        there, back = compare_records(one, other), compare_records(other, one)
+        conforms(there.to_dict(), "replay/1")
+        assert there.difference is not None and back.difference is not None
+        assert there.difference.stage is back.difference.stage
+    checked = inspect(records[0]["request"]["text"], tokenizer="bytes")
+    conforms(lint_dict(checked, lint(checked)), "lint/1")
+
+
+def test_a_sample_of_real_inputs_conforms_replays_and_compares() -> None:
+    check_sample(20260131, 12)
+
+
+@pytest.mark.full
+def test_a_large_sample_of_real_inputs_conforms_replays_and_compares() -> None:
+    for seed in range(40):
+        check_sample(seed, 25)
