@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
 import urllib.request
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe import add_axe, faults
 from page import ANSWER_MS, NARROW, messages, shot
 
 from inspector.ui import framing, shares
@@ -102,10 +104,7 @@ def share_link(bench: Any) -> str:
 
 @pytest.mark.browser
 def test_a_state_too_long_for_a_link_is_kept_opened_elsewhere_to_the_same_bytes_and_deleted(open_page: Any) -> None:
-    import random
-
-    noise = "".join(chr(random.Random(3).randrange(0x4E00, 0x9000)) for _ in range(1))
-    noise = "".join(chr(code) for code in random.Random(3).choices(range(0x4E00, 0x9000), k=6000))
+    noise = "".join(chr(code) for code in random.Random(3).choices(range(0x4E00, 0x9000), k=3400))
     mine = open_page()
     mine.type_in("messages", messages(noise, '<img src=x onerror="window.pwned=1">'))
     mine.page.click('[data-act="share"]')
@@ -171,6 +170,17 @@ def test_a_short_link_opens_with_its_choices_and_the_embedded_form_has_no_header
     code = bench.page.input_value(".ti-embed-text")
     assert code.startswith('<iframe src="') and "?embed=1#state=" in code and code.endswith("></iframe>")
     bench.page.screenshot(path=shot("share-dialog"))
+    add_axe(bench.page)
+    assert not faults(bench.page)
+    bench.page.evaluate("() => document.querySelector('.ti-share').close()")
+    bench.page.click('[data-act="dark"]')
+    bench.page.click('[data-act="language"]')
+    bench.page.set_viewport_size(NARROW)
+    bench.page.click('[data-act="share"]')
+    bench.page.wait_for_selector(".ti-link-text:visible")
+    assert not faults(bench.page)
+    assert bench.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    bench.page.screenshot(path=shot("share-narrow-dark"))
     bench.page.set_content(code)
     frame = bench.page.frame_locator("iframe")
     frame.locator('.ti[data-ready="1"]').wait_for(timeout=ANSWER_MS)
