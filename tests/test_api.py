@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from page import ROOT, unavailable
 from typer.testing import CliRunner
 
+from inspector import schemas
 from inspector.cli import app
 from inspector.ui import api, calls
 
@@ -74,6 +76,7 @@ def test_an_answer_is_what_the_command_line_prints(client: Any) -> None:
     asked = ask(client, "/inspect", request=CHAT, tokenizer="qwen3", clock=CLOCK, context_window=20)
     told = command_line("inspect", "-", "--json", "--tokenizer", "qwen3", "--clock", CLOCK, "--context-window", "20", given=given)  # fmt: skip
     assert timeless(asked) == timeless(told) and asked["error"] is None and asked["input_ids"]
+    jsonschema.validate(asked, schemas.schema("inspection/1"))
     sides = {"a": "bytes,chatml", "b": "bytes,raw"}
     asked = ask(client, "/compare", request=given, **sides, clock=CLOCK)
     told = command_line("compare", "-", "--json", "--a", sides["a"], "--b", sides["b"], "--clock", CLOCK, given=given)
