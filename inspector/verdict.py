@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from inspector.backends import RawLogits
+from inspector.backends.topn import TopDifference, compare_top
 from inspector.logits import divergences, log_softmax, rounded, top_ids
 
 
@@ -48,20 +49,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far two distributions are apart, in nats; None where not every token is known. Source: compare_logits."""
+    """How far two distributions are apart, in nats; None where not every token is known: `bounds` then has what can be
+    said. Source: compare_logits."""
 
     kl_ab: float | None
     kl_ba: float | None
     js: float | None
     max_logit_change: float | None
     top1_changed: bool
+    bounds: TopDifference | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON values."""
+        """Give JSON values; `bounds` only where there are some: [low, high], high None where nothing bounds it."""
         numbers = {name: getattr(self, name) for name in ("kl_ab", "kl_ba", "js", "max_logit_change")}
         return {
             **{name: None if value is None else rounded(value) for name, value in numbers.items()},
             "top1_changed": self.top1_changed,
+            **({} if self.bounds is None else {"bounds": _bounds_dict(self.bounds)}),
         }
 
 
@@ -145,7 +149,10 @@ def verdict(
 def distance(a: RawLogits, b: RawLogits) -> Distance:
     """Compare two distributions. Two of different sizes, or of which not all is known, have no divergence."""
     top1_changed = bool(_Scores(a).top(1)[0] != _Scores(b).top(1)[0])
-    if a.ids is not None or b.ids is not None or len(a.values) != len(b.values):
+    if a.ids is not None or b.ids is not None:
+        bounds = compare_top(*_Scores(a).listed(), *_Scores(b).listed())
+        return Distance(None, None, None, None, top1_changed, bounds)
+    if len(a.values) != len(b.values):
         return Distance(None, None, None, None, top1_changed)
     change = float(np.abs(a.values.astype(np.float64) - b.values).max())
     return Distance(*divergences(a.values, b.values), change, top1_changed)
@@ -166,6 +173,10 @@ class _Scores:
 
     def top(self, k: int) -> np.ndarray:
         return top_ids(self._raw.values, k) if self._raw.ids is None else self._raw.ids[:k]
+
+    def listed(self) -> tuple[np.ndarray, np.ndarray]:
+        ids = self._raw.ids
+        return (np.arange(len(self._logprobs)) if ids is None else ids), self._logprobs
 
     def logprob(self, token: int) -> float:
         cell = self.cell(token)
@@ -192,6 +203,17 @@ class _Scores:
         probs = np.exp(self._logprobs)
         lost = None if num_tokens is None else float(probs[num_tokens:].sum())
         return Side(float(-np.dot(probs, self._logprobs)) + 0.0, lost, self.rows)
+
+
+def _bounds_dict(bounds: TopDifference) -> dict[str, Any]:
+    pairs = {name: getattr(bounds, name) for name in ("kl_ab", "kl_ba", "js")}
+    return {
+        **{
+            name: [rounded(pair.low), None if pair.high is None else rounded(pair.high)] for name, pair in pairs.items()
+        },
+        "missing_a": rounded(bounds.missing_a),
+        "missing_b": rounded(bounds.missing_b),
+    }
 
 
 def _cell_dict(cell: Cell) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from inspector.sandbox import CallCancelled
 from inspector.sources import resolve_model, resolve_tokenizer
 from inspector.sources.resolve import ModelArtifact
 from inspector.tokenizers import load_tokenizer
+from inspector.verdict import distance
 
 KEY = "sk-test-5d1f0c"
 # "What is the capital of France?" in SmolLM2's template, with the generation prompt
@@ -477,3 +478,16 @@ def test_backend_options_that_contradict_each_other_are_refused(question: str) -
     for options in (("--backend", "openai"), ("--backend", "local", "--backend-url", "http://h"), ("--backend", "x")):
         done = run("inspect", question, *options)
         assert done.exit_code == 2 and json.loads(done.stdout)["error"]["kind"] == "OptionInvalid", done.stdout
+
+
+def test_the_verdict_of_listed_tokens_has_bounds_and_no_numbers() -> None:
+    def side(ids: list[int], probs: list[float]) -> RawLogits:
+        return RawLogits(np.log(np.array(probs, np.float32)), "openai", "vllm", "unknown", {}, np.array(ids))
+
+    found = distance(side([3, 5], [0.6, 0.3]), side([5, 9], [0.5, 0.25])).to_dict()
+    assert found["kl_ab"] is None and found["top1_changed"] is True
+    assert found["bounds"]["kl_ab"][0] > 0 and found["bounds"]["kl_ab"][1] is None and found["bounds"]["js"][1] < 0.7
+    assert (found["bounds"]["missing_a"], found["bounds"]["missing_b"]) == (pytest.approx(0.1), pytest.approx(0.25))
+    whole = RawLogits(np.zeros(4, np.float32), "local", "cpu", "float32")
+    assert "bounds" not in distance(whole, whole).to_dict()
+    assert distance(whole, side([3], [0.5])).bounds is not None
