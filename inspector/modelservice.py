@@ -87,17 +87,24 @@ class _Prompt:
 
 
 def ask_verdict(
-    request: bytes | Fields, sides: Sequence[Options], asking: Asking, *, top_k: int = 10, typed: str = ""
+    request: bytes | Fields,
+    sides: Sequence[Options],
+    asking: Asking,
+    *,
+    top_k: int = 10,
+    typed: str = "",
+    sessions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Give `verdict/1`: the next-token table of one or more inputs. A side that failed has its `error` and no cells.
 
     The sides are computed one after the other, so that each goes on from what it shares with those before it.
+    `sessions`: the sandbox child of each side, where they have their own.
     """
     prompts: list[_Prompt | InspectorError] = []
     found: list[RawLogits | InspectorError] = []
-    for options in sides:
+    for q, options in enumerate(sides):
         try:
-            prompt = _prompt(request, options, asking)
+            prompt = _prompt(request, options, replace(asking, session=sessions[q]) if sessions else asking)
             with _naming(prompt, asking):
                 (raw,) = asking.backend.next_token_logits(prompt.model, [prompt.input_ids], **asking.running)
         except InspectorError as error:

@@ -106,12 +106,12 @@ def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(open_
     bench = open_page()
     bench.open("logits")
     bench.page.wait_for_selector(".ti-logits", timeout=180_000)
-    assert "A: probability, rank, logit" in bench.page.inner_text(".ti-logits tr:first-child")
+    assert "A: probability, rank, log-probability, logit" in bench.page.inner_text(".ti-logits tr:first-child")
     cells = bench.page.locator(".ti-logits .ti-piece").all_inner_texts()
     assert "⏎" in cells and not any("Ċ" in cell or "Ġ" in cell for cell in cells)
     bench.choose("tokenizer0", "bytes")
     bench.choose("tokenizer1", "bytes")
-    bench.page.locator(".ti-logbar button").click()
+    bench.page.locator(".ti-logbar button").first.click()
     bench.page.wait_for_function("() => document.querySelectorAll('.ti-panel .ti-err').length === 2", timeout=ANSWER_MS)
     assert bench.page.locator(".ti-logits").count() == 0
 

@@ -33,6 +33,8 @@ CORE_SCRIPTS = (
     "ask",
     "options",
     "budget_bar",
+    "surprise",
+    "logits_parts",
 )
 LAST_SCRIPTS = (
     "revisions",
@@ -70,6 +72,7 @@ STYLES = (
     "template.css",
     "findings.css",
     "training.css",
+    "logits.css",
 )  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

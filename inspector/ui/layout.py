@@ -9,7 +9,7 @@ import gradio as gr
 
 from inspector import presets
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
-from inspector.ui import api, diff, exports, findings, records, serve, shares, templates, tools, training
+from inspector.ui import api, diff, exports, findings, model, records, serve, shares, templates, tools, training
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.framing import Framing
 from inspector.ui.html import Bench
@@ -63,7 +63,7 @@ def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
     with Page(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
         functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS, *findings.FUNCTIONS,
-                     *training.FUNCTIONS, *records.FUNCTIONS, *exports.FUNCTIONS, *shares.FUNCTIONS]  # fmt: skip
+                     *training.FUNCTIONS, *records.FUNCTIONS, *exports.FUNCTIONS, *shares.FUNCTIONS, *model.FUNCTIONS]  # fmt: skip
         Bench(value=start_value(), server_functions=functions)
         for endpoint in api.ENDPOINTS:
             gr.api(endpoint.function(), api_name=endpoint.name, concurrency_limit=API_CONCURRENCY, concurrency_id="api")

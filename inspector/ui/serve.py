@@ -235,6 +235,14 @@ def job_of(asked: _Asked, q: int) -> Job:
     return prepare(asked.fields, _options(asked.panes[q], asked.now), local_files=own_machine())
 
 
+def options_of(asked: _Asked, q: int) -> Options:
+    """Read the options of a pane.
+
+    Errors: OptionInvalid naming the field.
+    """
+    return _options(asked.panes[q], asked.now)
+
+
 def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
     """Say which of a pane's two references an artifact error is about: the tokenizer is resolved first."""
     if error.stage != "source":

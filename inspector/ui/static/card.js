@@ -28,6 +28,7 @@ class Card {
     const names = Object.keys(FLAG).filter((flag) => pane.has(i, flag));
     put(t('flags'), names.length ? names.map((flag) => t('flag_' + flag)).join(', ') : t('no_flags'), names.some((flag) => ['from_content', 'crosses_segment'].includes(flag)) ? 'ti-hot' : '');
     put(t('origin'), originText(pane.origin(i)));
+    if (pane.heat) put(t('surprise_fact'), surpriseText(pane, i));
     return node;
   }
   neighbours(pane, i) {

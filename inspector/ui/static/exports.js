@@ -56,8 +56,8 @@ const EXPORTS = {
     ['json', 'budget.json', 'application/json', ownPane((pane) => JSON.stringify({ parts: Object.fromEntries(countParts(pane).map(({ key, n }) => [key, n])), budget: pane.budget }, null, 1))],
   ],
   logits: [
-    ['csv', 'next-token-logits.csv', 'text/csv', ({ state }, q) => { const top = state.logits && state.logits.panes[q] && state.logits.panes[q].top; return top ? csv(['rank', 'id', 'piece', 'logit', 'prob'], top.map((row, k) => [k + 1, row.id, row.piece, row.logit, row.prob])) : null; }],
-    ['json', 'next-token-logits.json', 'application/json', ({ state }, q) => (state.logits && state.logits.panes[q] && !state.logits.panes[q].error ? JSON.stringify(state.logits.panes[q], null, 1) : null)],
+    ['csv', 'next-token-logits.csv', 'text/csv', ({ state }, q) => { const rows = state.logits && state.logits.rows && state.logits.rows.filter((row) => row.cells[q]); return rows && rows.length ? csv(['rank', 'id', 'piece', 'logit', 'logprob', 'prob'], rows.map((row) => [row.cells[q].rank, row.id, row.piece, row.cells[q].logit, row.cells[q].logprob, row.cells[q].prob]).sort((x, y) => x[0] - y[0])) : null; }],
+    ['json', 'verdict.json', 'application/json', ({ state }) => (state.logits && state.logits.rows && state.logits.rows.length ? JSON.stringify(state.logits, null, 1) : null)],
   ],
   template: [['source', 'chat_template.jinja', 'text/plain', ownPane((pane) => (pane.template ? pane.template.text : null))]],
   plots: [['csv', 'tokens-per-message.csv', 'text/csv', ownPane((pane) => csv(['turn', 'tokens', ...ORIGINS], stackOfTurns(pane).map((bar) => [turnKey(bar.turn), bar.n, ...ORIGINS.map((kind) => bar.by[kind] || 0)])))]],

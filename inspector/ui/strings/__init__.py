@@ -11,6 +11,7 @@ from inspector.ui.strings import (
     findings,
     form,
     gallery,
+    model,
     media,
     page,
     panes,
@@ -22,7 +23,7 @@ from inspector.ui.strings import (
     why,
 )
 
-TOPICS = (page, panes, diff, form, gallery, media, records, template, tools, training, why, findings, sharing)
+TOPICS = (page, panes, diff, form, gallery, media, records, template, tools, training, why, findings, sharing, model)
 
 STRINGS: dict[str, dict[str, str]] = {
     "en": {key: text for topic in TOPICS for key, text in topic.ENGLISH.items()},
