@@ -25,7 +25,6 @@ JOBS: dict[str, str] = {
     "compare": "inspector.jobs:compare",
     "count": "inspector.jobs:count",
     "pieces": "inspector.jobs:pieces",
-    "token_bytes": "inspector.jobs:token_bytes",
     "ids": "inspector.jobs:ids",
     "model_input": "inspector.jobs:model_input",
     "token_names": "inspector.jobs:token_names",
@@ -116,22 +115,6 @@ def pieces(payload: bytes) -> bytes:
     artifact, ids = pickle.loads(payload)
     tokenizer = load_tokenizer(artifact)
     return _answer([tokenizer.piece(token_id) if token_id < tokenizer.size else None for token_id in ids])
-
-
-def token_bytes(payload: bytes) -> bytes:
-    """Give the bytes of ids as base64 for a pickled (TokenizerArtifact, ids); an id that it does not have is null."""
-    import base64
-
-    from inspector.tokenizers import load_tokenizer
-
-    artifact, ids = pickle.loads(payload)
-    tokenizer = load_tokenizer(artifact)
-    return _answer(
-        [
-            base64.b64encode(tokenizer.token_bytes(token_id)).decode("ascii") if token_id < tokenizer.size else None
-            for token_id in ids
-        ]
-    )
 
 
 def ids(payload: bytes) -> bytes:

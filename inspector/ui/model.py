@@ -27,8 +27,10 @@ _LONGEST = 2000  # characters of a typed text
 
 @dataclass(slots=True)
 class _Run:
-    """What a question is at. `done`, `total`: tokens; `found`: rows of the answer that are there already."""
+    """What a question is at. `turn`: its number on the page; `done`, `total`: tokens; `found`: rows of the answer that
+    are there already."""
 
+    turn: int = 0
     doing: str = "waiting"
     done: int = 0
     total: int = 0
@@ -150,9 +152,12 @@ def _answered(what: str, work: _Work, request: Any) -> str:
     try:
         asked = checked(request)
         key = f"{asked.session}-{what}" + (f"-{asked.slots[0]}" if what == "heat" else "")
-        older = _runs.get(key)
-        if older is not None:
-            older.cancel.set()
+        run.turn = request["turn"] if isinstance(request.get("turn"), int) else 0
+        other = _runs.get(key)
+        if other is not None:
+            if other.turn > run.turn:  # the network turned the order round
+                raise CallCancelled
+            other.cancel.set()
         _runs[key] = run
         asking = ask.Asking(
             str(request.get("model") or DEFAULT_MODEL),

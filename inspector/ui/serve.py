@@ -17,14 +17,13 @@ from typing import Any
 
 from inspector import service
 from inspector.errors import InspectorError
-from inspector.job import DEFAULT_MODEL, Fields, Job, Options, make_options, prepare
+from inspector.job import Fields, Job, Options, make_options, prepare
 from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
 from inspector.ui import editing
 from inspector.ui.calls import access, answered, call, malformed, own_machine, session_of, text_of
 
 MOST_PANES = 6
-TOP_K = 20
 MOST_NAMED = 64  # code points that are named in one answer
 _FIELDS = ("messages", "tools", "documents", "arguments")
 _CHOICES = ("tokenizer", "template", "profile", "policy", "clock")
@@ -175,42 +174,6 @@ def _of_each_pane(
     with ThreadPoolExecutor(len(asked.panes)) as pool:
         found = list(pool.map(lambda q: one(asked, q), range(len(asked.panes))))
     return text_of({name: found})
-
-
-def logits(request: Any) -> str:
-    """Give the next-token top-k of each pane: `{"panes": [logits of inspection/1 | {"error"}]}`."""
-    from inspector.ui import payload
-    from inspector.ui.views import logits as logits_view
-
-    results: list[tuple[Any, Any]] = []
-    try:
-        asked = checked(request)
-        model = str(request.get("model") or DEFAULT_MODEL)
-        for q, pane in enumerate(asked.panes):
-            results.append(_next_tokens(asked, q, _options(pane, asked.now), model))
-    except InspectorError as error:
-        panes = len(request["panes"]) if isinstance(request, dict) and isinstance(request.get("panes"), list) else 1
-        results = [(None, error.to_dict())] * min(panes, MOST_PANES)
-    return payload.dumps(logits_view.answer(results)).decode()
-
-
-def _next_tokens(asked: _Asked, q: int, options: Options, model: str) -> tuple[Any, Any]:
-    child = asked.child(q)
-    found = service.next_tokens(asked.fields, [options], model=model, top_k=TOP_K, session=f"page-{child}",
-                                local_files=own_machine())["sides"][0]  # fmt: skip
-    if found["logits"] is not None:
-        _spell(options, found["logits"]["top"], child)
-    return found["logits"], found["error"]
-
-
-def _spell(options: Options, rows: list[dict[str, Any]], child: str) -> None:
-    """Add the bytes of each row's token (base64), so that the page shows it as in its token flow."""
-    from inspector.sources import resolve_tokenizer
-
-    artifact = resolve_tokenizer(options.tokenizer, **access())
-    spelled = json.loads(call("token_bytes", (artifact, [row["id"] for row in rows]), child))
-    for row, text in zip(rows, spelled, strict=True):
-        row["bytes"] = text
 
 
 def estimate(request: Any) -> str:
@@ -416,7 +379,6 @@ FUNCTIONS = (
     comparison,
     safe,
     control,
-    logits,
     record,
     estimate,
     progress,

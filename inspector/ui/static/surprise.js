@@ -20,7 +20,7 @@ class ModelAsker {
       this.doing = doingOf(run); this.found = run.found;
       this.changed();
     }, 400);
-    const text = await server[this.name]({ session, model: this.bench.modelRef(), dtype: this.bench.state.dtype || null, ...body });
+    const text = await server[this.name]({ session, model: this.bench.modelRef(), dtype: this.bench.state.dtype || null, turn: mine, ...body });
     clearInterval(watch);
     if (mine !== this.turn) return null;
     Object.assign(this, { busy: false, doing: '' });

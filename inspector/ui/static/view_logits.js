@@ -38,7 +38,6 @@ const buildLogits = (bench, kept) => {
   };
   const draw = () => { if (state.logits) keepFocus(out, () => out.replaceChildren(...verdictParts(state.logits, parts))); };
   dtype.addEventListener('change', ask);
-  watch.addEventListener('keydown', (event) => { if (event.key === 'Enter') ask(); });
   watch.addEventListener('change', ask);
   bar.append(go, stop, labelled('dtype', dtype, 'ti-inline'), labelled('watch_token', watch, 'ti-inline'), said);
   const parts = logitsParts(bench, kept.parts || {});
