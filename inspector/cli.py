@@ -471,6 +471,7 @@ class _progress:
 import inspector.cli_completion  # noqa: E402 - registers its command on `app`
 import inspector.cli_export  # noqa: E402 - registers its command on `app`
 import inspector.cli_lint  # noqa: E402 - registers its command on `app`
+import inspector.cli_logits  # noqa: E402 - registers its command on `app`
 import inspector.cli_records  # noqa: E402 - registers its commands on `app`
 import inspector.cli_sources  # noqa: E402 - registers its commands on `app`
 import inspector.cli_tokenizers  # noqa: E402 - registers its commands on `app`

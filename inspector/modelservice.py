@@ -20,7 +20,7 @@ from inspector import presets, service
 from inspector.backends import Backend, RawLogits, Report
 from inspector.errors import ErrorKind, InspectorError
 from inspector.heat import Run, prompt_heat
-from inspector.job import Fields, Job, Options, check_pairing, check_reference, prepare
+from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_pairing, check_reference, prepare
 from inspector.jsontext import loads
 from inspector.logits import rounded
 from inspector.modelinput import stop_ids
@@ -38,7 +38,8 @@ OTHER_DTYPE = "bfloat16"  # the dtype of most checkpoints: what a server would r
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """What every question brings. `dtype` None is the backend's first; `session` names the sandbox child."""
+    """What every question brings. `model` "" is the default, or a server's only one; `dtype` None is the backend's first;
+    `session` names the sandbox child."""
 
     model: str
     backend: Backend
@@ -344,16 +345,26 @@ def _variants(request: bytes | Fields, options: Options, prompt: _Prompt, asking
 
 def _prompt(request: bytes | Fields, options: Options, asking: Asking) -> _Prompt:
     """Bring an input and the model that reads it. Errors: those of every stage, artifact and limit, ModelInvalid."""
-    from inspector.sources import resolve_model
-
-    check_reference("model", asking.model)
-    if not asking.local_files and asking.model not in presets.tokenizers():
-        raise service.no_such_model(asking.model)
     job = prepare(request, options, local_files=asking.local_files)
     asked = _asked(job, asking)
-    model = resolve_model(asking.model)
-    check_pairing(model, job.tokenizer)
+    model = _model(asking, job)
     return _Prompt(job, model, asked, _generation_config(model))
+
+
+def _model(asking: Asking, job: Job) -> ModelArtifact:
+    """Give the model: of a server one of its own, else an artifact that reads the tokenizer's ids."""
+    own: Callable[[str | None], ModelArtifact] | None = getattr(asking.backend, "model", None)
+    if own is not None:
+        return own(asking.model or None)
+    from inspector.sources import resolve_model
+
+    ref = asking.model or DEFAULT_MODEL
+    check_reference("model", ref)
+    if not asking.local_files and ref not in presets.tokenizers():
+        raise service.no_such_model(ref)
+    model = resolve_model(ref)
+    check_pairing(model, job.tokenizer)
+    return model
 
 
 def _asked(job: Job, asking: Asking) -> dict[str, Any]:

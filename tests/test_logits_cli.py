@@ -1,0 +1,58 @@
+"""`python -m inspector logits`: the known answer, both forms of output, and its refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from inspector.cli import app
+
+EVERYTHING = (
+    "--b",
+    "smollm2,chatml",
+    "--heat",
+    "--walk",
+    "12",
+    "--what-if",
+    "--sampler",
+    "temperature=0.7,top_p=0.9,order=vllm",
+)
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("chat") / "chat.json"
+    path.write_text('[{"role": "user", "content": "What is the capital of France?"}]')
+    return str(path)
+
+
+def run(chat: str, *arguments: str) -> Any:
+    return CliRunner().invoke(app, ["logits", chat, "--backend", "local", *arguments])
+
+
+def test_everything_is_in_the_json_and_the_same_figures_in_the_text(chat: str) -> None:
+    value = json.loads(run(chat, *EVERYTHING, "--json").stdout)
+    assert list(value) == ["schema", "verdict", "sampler", "heat", "whatif", "walk", "error"] and value["error"] is None
+    assert [row["piece"] for row in value["verdict"]["rows"][:2]] == ["The", "L"]
+    assert (
+        b"".join(bytes.fromhex(step["settled"]) for step in value["walk"])
+        == b"The capital of France is Paris.<|im_end|>"
+    )
+    assert value["sampler"]["sampler"]["order"] == "vllm" and len(value["heat"]["logprobs"]) == 37
+    text = run(chat, *EVERYTHING).stdout
+    assert "walk: The capital of France is Paris.<|im_end|>\n(an end token)" in text
+    assert "0.1522" in text and f"JS {value['verdict']['distances'][0]['js']}" in text
+    assert "right_padded" in text and "loss 4.3224 nats" in text and "top_p 0.9 cuts 49141 tokens" in text
+
+
+def test_a_wrong_setting_a_wrong_pairing_and_no_server_are_named(chat: str, tmp_path: Path) -> None:
+    refused = run(chat, "--sampler", "temperature=hot")
+    assert refused.exit_code == 2 and "--sampler" in refused.stderr
+    paired = run(chat, "--tokenizer", "qwen3", "--json")
+    assert paired.exit_code == 2 and json.loads(paired.stdout)["error"]["kind"] == "ModelInvalid"
+    assert run(chat, "--backend", "openai").exit_code == 2
+    assert run(chat, "--dtype", "int3").exit_code == 2
