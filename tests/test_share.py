@@ -126,12 +126,11 @@ def test_a_state_too_long_for_a_link_is_kept_opened_elsewhere_to_the_same_bytes_
     mine.page.wait_for_function(
         "() => !document.querySelector('.ti-keep').hidden && document.querySelector('.ti-linkrow').hidden"
     )
-    third = open_page()
-    third.page.goto("about:blank")
-    third.page.goto(link)
-    third.settle()
-    third.page.wait_for_selector(".ti-notice.ti-err")
-    assert "ran out, was deleted" in third.page.inner_text(".ti-notice") and "#" not in third.page.url
+    other.page.goto("about:blank")
+    other.page.goto(link)
+    other.settle()
+    other.page.wait_for_selector(".ti-notice.ti-err")
+    assert "ran out, was deleted" in other.page.inner_text(".ti-notice") and "#" not in other.page.url
 
 
 @pytest.mark.browser

@@ -25,7 +25,9 @@ def _make(sides: Sequence[Side]) -> tuple[File, ...]:
     frame = pandas.DataFrame({name: _column(name, rows) for name in COLUMNS})
     encodings = {"piece": "utf8", "bytes": "bytes", "flags": "utf8", "kind": "utf8", "path": "utf8"}
     named = {name: encodings.get(name, "infer") for name in COLUMNS}
-    fastparquet.write("tokens.parquet", frame, object_encoding=named, open_with=lambda _path, _mode: kept)
+    fastparquet.write(
+        "tokens.parquet", frame, object_encoding=named, compression="ZSTD", open_with=lambda _path, _mode: kept
+    )
     return (File("tokens.parquet", kept.getvalue()),)
 
 
