@@ -51,6 +51,7 @@ JOBS: dict[str, str] = {
     "prefix": "inspector.jobs:prefix",
     "export": "inspector.jobs:export",
     "page_stages": "inspector.jobs:page_stages",
+    "page_merges": "inspector.jobs:page_merges",
     "page_stream": "inspector.jobs:page_stream",
     "page_tokenizers": "inspector.jobs:page_tokenizers",
     "page_budget": "inspector.jobs:page_budget",
@@ -308,6 +309,15 @@ def page_stages(payload: bytes) -> bytes:
 
     text, artifact = pickle.loads(payload)
     return _answer(page.table(trace_stages(text, load_tokenizer(artifact)).to_dict()))
+
+
+def page_merges(payload: bytes) -> bytes:
+    """Tell the merges of a token from a pickled (ids before, of and after it, TokenizerArtifact)."""
+    from inspector.stages import token_merges
+    from inspector.tokenizers import load_tokenizer
+
+    ids, artifact = pickle.loads(payload)
+    return _answer(token_merges(ids, load_tokenizer(artifact)))
 
 
 def page_stream(payload: bytes) -> bytes:

@@ -167,6 +167,15 @@ def trace_stages(text: str, tokenizer: Tokenizer, *, add_special_tokens: bool = 
     )
 
 
+def token_merges(ids: Sequence[int | None], tokenizer: Tokenizer) -> dict[str, Any]:
+    """Say which merge built a token and which would join it to its neighbours: the ids before, of and after it.
+
+    `made`: the last merge of its piece, None where no merge built it; `before`, `after`: the rank of the merge with that
+    neighbour, None for none. `bpe` is false, and all is None, where the model has no merges.
+    """
+    return _model_of(tokenizer).merges(ids) or {"bpe": False, "made": None, "before": None, "after": None}
+
+
 def split_text(text: str, tokenizer: Tokenizer, *, first: bool) -> tuple[str, list[int]]:
     """Give a section normalised, and where its pre-tokenized pieces begin in it; `first`: it begins the whole text."""
     normalized, pieces = _model_of(tokenizer).split(text, first)
@@ -278,8 +287,26 @@ class _Model:
         """Give the tokens of a piece, with steps."""
         raise NotImplementedError
 
+    def merges(self, ids: Sequence[int | None]) -> dict[str, Any] | None:
+        """Tell the merges of a token from the ids before, of and after it; None for a model without merges."""
+        return None
+
     def tokens(self, ids: Sequence[int]) -> tuple[ModelToken, ...]:
         return tuple(_token(i, self.tokenizer) for i in ids)
+
+
+def _told_merges(
+    parts: Sequence[Any], leaves: list[Any], rank_of: Callable[[Any, Any], float | None]
+) -> dict[str, Any]:
+    """Tell the merges of a token from the spellings before, of and after it (None for none)."""
+    before, own, after = parts
+    trees = steps.merge_steps(leaves, rank_of).trees if 0 < len(leaves) <= MAX_PIECE else ()
+    root = trees[0] if len(trees) == 1 else None
+    made = None
+    if root is not None and root.left is not None and root.right is not None:
+        made = {"rank": root.rank, "left": _readable(root.left.text), "right": _readable(root.right.text)}
+    pairs = {"before": (before, own), "after": (own, after)}
+    return {"bpe": True, "made": made, **{k: None if None in pair else rank_of(*pair) for k, pair in pairs.items()}}
 
 
 class _Whole(_Model):
@@ -321,6 +348,12 @@ class _Ranks(_Model):
         if [ranks[tree.text] + self._shift for tree in made.trees] != ids:
             return PieceTrace(piece, start, end, tokens, note=_NOT_THE_SAME)
         return _merged(piece, start, end, tokens, made)
+
+    def merges(self, ids: Sequence[int | None]) -> dict[str, Any] | None:
+        ranks = self.tokenizer.ranks
+        parts = [None if i is None else self.tokenizer.token_bytes(i) for i in ids]
+        own = parts[1] or b""
+        return _told_merges(parts, [own[k : k + 1] for k in range(len(own))], lambda a, b: ranks.get(a + b))
 
 
 class _Trie(_Model):
@@ -409,6 +442,13 @@ class _Fast(_Model):
         if spelled != [token.piece for token in tokens]:
             return PieceTrace(piece, start, end, tokens, note=_NOT_THE_SAME)
         return _merged(piece, start, end, tokens, trace)
+
+    def merges(self, ids: Sequence[int | None]) -> dict[str, Any] | None:
+        if self._state.get("type") != "BPE":
+            return None
+        ranks = _merge_ranks(self.tokenizer)
+        parts = [None if i is None else self.tokenizer.piece(i) for i in ids]
+        return _told_merges(parts, _initial_parts(parts[1] or "", self._state), lambda a, b: ranks.get((a, b)))
 
     def _path(self, piece: str, start: int, end: int, tokens: tuple[ModelToken, ...]) -> PieceTrace:
         vocabulary = dict(self._state["vocab"])

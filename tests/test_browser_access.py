@@ -15,7 +15,7 @@ from inspector.ui.views import VIEWS
 
 pytestmark = pytest.mark.browser
 
-ALL = [view.id for view in VIEWS]
+ALL = [view.id for view in VIEWS if view.id != "media"]  # that tab is there only with media
 SAMPLE = random.Random(7).sample([view for view in ALL if view != "logits"], 3)
 # What stands wrong on the page: wider than the screen, controls over each other or cut, a panel with nothing in it.
 LOOK = """() => {
@@ -128,7 +128,7 @@ def test_every_example_fits_screens_from_a_phone_to_4k(open_page: Any, width: in
 def focused(page: Any) -> dict[str, Any]:
     return page.evaluate(
         """() => { const node = document.activeElement, style = getComputedStyle(node);
-        return { input: node.dataset.in, act: node.dataset.act, view: node.dataset.view, text: node.textContent.slice(0, 60), cls: String(node.className),
+        return { input: node.dataset.in || node.dataset.combo, act: node.dataset.act, view: node.dataset.view, text: node.textContent.slice(0, 60), cls: String(node.className),
                  ring: node.matches(':focus-visible') && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1, name: node.getAttribute('aria-label') || (node.labels && node.labels.length ? node.labels[0].textContent : node.textContent) }; }"""
     )
 
@@ -156,7 +156,8 @@ def test_the_main_job_is_done_by_keyboard_alone(open_page: Any) -> None:
     bench.settle()
     assert page.input_value('[data-in="messages"]') == text
     tab_to(page, lambda at: at["input"] == "tokenizer1")
-    page.keyboard.type("bytes")
+    page.keyboard.type("byt")
+    page.keyboard.press("Enter")
     bench.settle()
     assert page.input_value('[data-in="tokenizer1"]') == "bytes"
     tab_to(page, lambda at: "ti-compare" in at["cls"] and "First difference" in at["text"])
@@ -167,7 +168,15 @@ def test_the_main_job_is_done_by_keyboard_alone(open_page: Any) -> None:
     page.keyboard.press("ArrowRight")
     assert bench.card() != before
     page.wait_for_function("() => document.querySelector('.ti-say').textContent.includes('token')")
-    tab_to(page, lambda at: "copy ids" in at["text"] and at["text"].startswith("B"), "Shift+Tab")
+    tab_to(
+        page,
+        lambda at: "copy" in at["text"].lower() or "difference" in at["text"] or at["name"].strip() == "ids",
+        "Shift+Tab",
+    )
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+        if focused(page)["text"] == "B copy ids":
+            break
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('.ti-tools .ti-copied').textContent === 'copied'")
     assert json.loads(page.evaluate("() => navigator.clipboard.readText()")) == bench.pane(1)["ids"]
@@ -195,3 +204,77 @@ def test_paper_shows_all_lines_in_light_and_the_screen_comes_back(open_page: Any
     page.evaluate("() => dispatchEvent(new Event('afterprint'))")
     assert page.locator(".ti-grid .ti-line").count() <= drawn + 5 and page.is_visible('[data-in="messages"]')
     assert page.evaluate("() => document.body.classList.contains('dark')")
+
+
+def test_bars_are_one_tab_stop_each_a_link_skips_them_and_letters_can_be_switched_off(open_page: Any) -> None:
+    bench = open_page()
+    page = bench.page
+    page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    assert focused(page)["act"] == "skip"
+    stops = 1
+    while "ti-grid" not in focused(page)["cls"]:
+        page.keyboard.press("Tab")
+        stops += 1
+    assert stops <= 45, stops
+    page.locator('[data-act="skip"]').focus()
+    page.keyboard.press("Enter")
+    assert "ti-grid" in focused(page)["cls"]
+    page.keyboard.press("n")
+    assert bench.card().startswith("A")
+    page.focus('[data-act="examples"]')
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert focused(page)["act"] == "reset" and focused(page)["ring"]
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    assert page.locator(".ti-help").is_visible() and "next and previous difference" in page.inner_text(".ti-help")
+    page.screenshot(path=shot("help"))
+    page.locator(".ti-letters").uncheck()
+    page.keyboard.press("Escape")
+    page.focus(".ti-grid")
+    page.keyboard.press("Escape")
+    for key in ("n", "g"):
+        page.keyboard.press(key)
+        assert "#" not in bench.card(), "letters do nothing any more"
+    page.keyboard.press("ArrowRight")
+    assert "#0" in bench.card()
+    page.reload()
+    bench.settle()
+    shown = bench.card()
+    page.focus(".ti-grid")
+    page.keyboard.press("p")
+    assert page.evaluate("() => document.querySelector('#bench .ti').parentNode.bench.lettersOff") and bench.card() == shown  # fmt: skip
+    page.set_viewport_size(NARROW)
+    page.wait_for_function("() => document.querySelector('.ti-tabs').classList.contains('ti-moreright')")
+    grid = page.locator(".ti-grid .ti-line").first.bounding_box()
+    assert grid["y"] < 620, "tokens stand above the fold on a phone"
+
+
+def test_a_choice_is_found_by_typing_words_of_it(open_page: Any) -> None:
+    bench = open_page()
+    page, box = bench.page, bench.page.get_by_role("combobox", name="A Template", exact=True)
+    before = page.input_value('[data-in="template0"]')
+    box.click()
+    assert page.locator(".ti-combolist [role=option]").count() > 50 and page.locator(".ti-combolist [aria-selected=true]").inner_text() == before  # fmt: skip
+    box.fill("QWEN 0.6")
+    options = page.locator(".ti-combolist [role=option]").all_inner_texts()
+    assert options and all("qwen" in text.lower() and "0.6" in text for text in options), options
+    assert box.get_attribute("aria-activedescendant") and box.get_attribute("aria-expanded") == "true"
+    page.screenshot(path=shot("combobox"))
+    page.keyboard.press("Escape")
+    assert page.input_value('[data-in="template0"]') == before == box.input_value()
+    box.fill("qwen 0.6")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    bench.settle()
+    assert page.input_value('[data-in="template0"]') == box.input_value() == options[0] != before
+    page.keyboard.press("Control+z")
+    bench.settle()
+    assert page.input_value('[data-in="template0"]') == box.input_value() == before, "an undo of the page"
+    box.fill("nothing such")
+    assert page.locator(".ti-combolist [role=option]").count() == 1
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert box.input_value() == before and page.locator(".ti-combolist").count() == 0

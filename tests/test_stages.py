@@ -13,7 +13,7 @@ from texts import many_texts
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import resolve_tokenizer
-from inspector.stages import GPT2_PATTERN, MAX_CHARS, StageTrace, code_points, trace_stages, train
+from inspector.stages import GPT2_PATTERN, MAX_CHARS, StageTrace, code_points, token_merges, trace_stages, train
 from inspector.tokenizers import TokenizerArtifact, load_tokenizer
 from inspector.tokenizers.base import ArtifactFile, Tokenizer
 from inspector.tokenizers.steps import best_paths, greedy_steps, merge_steps
@@ -333,3 +333,24 @@ def test_a_stretch_that_is_too_long_is_refused_and_a_long_piece_has_no_steps():
     assert caught.value.kind is ErrorKind.InputTooLarge
     (piece,) = piece_traces(trace_stages("a" * 5000, tok))
     assert piece.steps == () and "5,000 bytes" in piece.note and piece.tokens
+
+
+@pytest.mark.parametrize("ref", ["smollm2", "o200k"])
+def test_a_token_names_the_merge_that_built_it_and_those_with_its_neighbours(ref: str) -> None:
+    tokenizer = load_tokenizer(resolve_tokenizer(ref))
+    ids = [int(i) for i in tokenizer.encode(" hello there, Hello unhappiness").input_ids]
+    for before, own, after in zip(ids, ids[1:], ids[2:], strict=False):
+        told = token_merges([before, own, after], tokenizer)
+        piece = tokenizer.token_bytes(own).decode()
+        assert told["bpe"] and (told["made"] is None) == (len(piece) == 1)
+        if told["made"]:
+            rebuilt = told["made"]["left"] + told["made"]["right"]
+            assert rebuilt.replace("Ġ", " ") == piece and told["made"]["rank"] >= 0
+    halves = trace_stages(" hello", tokenizer).sections[0].pieces[0].steps[-1]
+    left, right = (int(tokenizer.encode(part.replace("Ġ", " ")).input_ids[0]) for part in (halves["left"], halves["right"]))  # fmt: skip
+    joined = token_merges([left, right, left], tokenizer)
+    assert (
+        joined["before"] == halves["rank"] and token_merges([None, left, right], tokenizer)["after"] == halves["rank"]
+    )
+    assert token_merges([None, left, None], tokenizer)["before"] is None
+    assert token_merges([1, 5, 1], load_tokenizer(resolve_tokenizer("minilm")))["bpe"] is False

@@ -28,6 +28,8 @@ CORE_SCRIPTS = (
     "grid",
     "flow",
     "folding",
+    "roving",
+    "combobox",
     "views",
     "plots",
     "ask",
@@ -71,6 +73,7 @@ STYLES = (
     "printing.css",
     "template.css",
     "findings.css",
+    "compact.css",
     "training.css",
     "logits.css",
 )  # bench.css first; one more file for each group of views that needs its own

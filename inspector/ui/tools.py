@@ -14,7 +14,7 @@ from typing import Any
 from inspector import presets, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import check_reference
-from inspector.ui.calls import access, answered, call
+from inspector.ui.calls import access, answered, call, malformed
 from inspector.ui.loading import loading_difference
 from inspector.ui.uploads import Uploads, beside, stored
 
@@ -43,6 +43,20 @@ def stages(request: Any) -> str:
 def _stages_of(text: str, ref: str, session: str) -> dict[str, Any]:
     artifact = _tokenizer(ref, session)
     return {**_call("page_stages", (text, artifact), session), "tokenizer": artifact.id, "error": None}
+
+
+def merges(request: Any) -> str:
+    """Say which merge built a token of `tokenizer`, and which would join it to its neighbours: `ids` before, of, after."""
+
+    def work(request: dict[str, Any], session: str) -> dict[str, Any]:
+        ids = request.get("ids")
+        if not isinstance(ids, list) or len(ids) != 3 or type(ids[1]) is not int:
+            raise malformed()
+        if not all(i is None or (type(i) is int and 0 <= i < 2**31) for i in ids):
+            raise malformed()
+        return _call("page_merges", (ids, _tokenizer(request.get("tokenizer"), session)), session)
+
+    return answered(work, request)
 
 
 def train(request: Any) -> str:
@@ -248,4 +262,4 @@ def _option(name: str, message: str, remedy: str) -> InspectorError:
 
 
 # What the page's script may call.
-FUNCTIONS = (stages, train, stream, tokenizers, differences, catalogue, fetching, upload, uploaded)
+FUNCTIONS = (stages, merges, train, stream, tokenizers, differences, catalogue, fetching, upload, uploaded)

@@ -56,7 +56,7 @@ class Answers {
   }
   showErrors(errors) {
     for (const node of this.root.querySelectorAll('.ti-err[id]')) { node.hidden = true; node.textContent = ''; delete node.dataset.at; }
-    for (const node of this.root.querySelectorAll('[data-in][aria-invalid]')) node.removeAttribute('aria-invalid');
+    for (const node of this.root.querySelectorAll(':is([data-in], [data-combo])[aria-invalid]')) node.removeAttribute('aria-invalid');
     const general = [];
     for (const error of errors) {
       if (!this.showFieldError(error)) general.push((error.pane === null ? '' : letter(error.pane) + ': ') + error.text);
@@ -76,7 +76,7 @@ class Answers {
     if (node.hidden || !node.textContent.endsWith(error.text)) node.textContent = node.textContent ? node.textContent + '\n' + prefix + error.text : prefix + error.text;
     node.hidden = false;
     if (error.at) node.dataset.at = error.at.join(' ');
-    for (const input of box.querySelectorAll('[data-in]')) input.setAttribute('aria-invalid', 'true');
+    for (const input of box.querySelectorAll('[data-in], [data-combo]')) input.setAttribute('aria-invalid', 'true');
     return true;
   }
   // One line for each pane but the first: where it parts from the first one, and why as soon as the server has said it.

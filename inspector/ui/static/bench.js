@@ -19,7 +19,7 @@ class Bench {
     const dark = stored('localStorage', 'dark');
     if (dark !== null) document.body.classList.toggle('dark', dark === '1');
     const panes = config.defaults.panes.map(() => new Pane()), rows = new Rows(panes, panes.map(() => true));
-    this.names = new Map(); this.held = new Map();
+    this.names = new Map(); this.held = new Map(); this.mergesKnown = new Map();
     this.state = { panes, rows, own: { panes, rows }, colour: 'alternate', stale: panes.map(() => true), logits: null, records: panes.map(() => ''), control: null, safeOn: false, safe: null, shift: panes.map(() => 0), faced: panes.map(() => null) };
     this.slots = panes.map(() => new Slot()); this.at = 0; this.began = performance.now(); this.showTimer = 0; this.compareLines = [];
     this.view = config.views[0].id; this.selected = null; this.pick = null; this.link = null; this.pointed = null; this.hoverLink = null; this.back = null; this.split = false; this.folded = false; this.opened = new Set(); this.marked = [];
@@ -133,7 +133,7 @@ class Bench {
     }
     this.$('.ti-panel').addEventListener('keydown', (event) => { if (event.key === 'Escape' && this.back) { event.preventDefault(); this.goBack(); } });
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
-    this.listenShare(); this.listenGallery(); this.listenRecords(); this.listenPrint();
+    this.listenKeys(); this.listenTabs(); listenRoving(this.root); this.listenShare(); this.listenGallery(); this.listenRecords(); this.listenPrint();
   }
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
@@ -143,6 +143,8 @@ class Bench {
     if (name === 'cancel') this.cancel();
     if (name === 'examples') this.showExamples();
     if (name === 'share') this.share();
+    if (name === 'skip') this.$(VIEW_MODELS[this.view].panel ? '.ti-panel' : '.ti-grid').focus();
+    if (name === 'help') this.showHelp();
     if (name === 'copy-link') this.copyLink();
     if (name === 'save-state') this.saveState();
     if (name === 'close') document.activeElement.closest('dialog').close();

@@ -1,5 +1,6 @@
 // Part of Bench: the facts of the selected token, one column a pane.
 
+const MERGES_MS = 200;
 const MOST_NAMED = 4;  // a few code points are shown with their names, more with their numbers
 
 class Card {
@@ -24,6 +25,8 @@ class Card {
     if (own !== null && own !== hex(bytes)) put(t('id_bytes'), own || t('no_bytes'));
     put(t('code_points'), this.points(pane, i));
     if (count === 1) put(t('neighbours'), this.neighbours(pane, i));
+    const merges = count === 1 && this.link ? this.mergesOf(pane, i) : '';
+    if (merges) put(t('merges'), merges);
     put(t('span'), pane.start[i] + '\u2013' + pane.end[i]);
     const names = Object.keys(FLAG).filter((flag) => pane.has(i, flag));
     put(t('flags'), names.length ? names.map((flag) => t('flag_' + flag)).join(', ') : t('no_flags'), names.some((flag) => ['from_content', 'crosses_segment'].includes(flag)) ? 'ti-hot' : '');
@@ -34,6 +37,27 @@ class Card {
   neighbours(pane, i) {
     const one = (k) => (k >= 0 && k < pane.n ? show(pane.piece(k)) + ' ' + pane.ids[k] : '\u2013');
     return one(i - 1) + ' | ' + one(i + 1);
+  }
+  // How the token came to be and whether it would join its neighbours; asked for once a token, of the one that is selected.
+  mergesOf(pane, i) {
+    const id = (k) => (k >= 0 && k < pane.n ? pane.ids[k] : null), ids = [id(i - 1), id(i), id(i + 1)], { ref, digest } = pane.tokenizer || {}, key = digest + ' ' + ids.join(), known = this.mergesKnown.get(key);
+    if (!ref) return '';
+    if (known === undefined) { clearTimeout(this.mergesTimer); this.mergesTimer = setTimeout(() => this.askMerges(), MERGES_MS); this.mergesWanted = [...(this.mergesWanted || []), [key, ref, ids]].slice(-MOST_PANES); return ''; }
+    if (!known || !known.bpe) return '';
+    const rank = (value, where) => t(value === null ? 'merge_none_' + where : 'merge_' + where, { rank: number(value ?? 0) });
+    return [known.made ? show(known.made.left) + ' + ' + show(known.made.right) + ' (' + t('merge_rank', { rank: number(known.made.rank) }) + ')' : t('merge_unmade'), rank(known.before, 'before'), rank(known.after, 'after')].join(' \u00b7 ');
+  }
+  async askMerges() {
+    const wanted = this.mergesWanted || [];
+    this.mergesWanted = [];
+    if (this.mergesKnown.size > 2000) this.mergesKnown.clear();
+    for (const [key, tokenizer, ids] of wanted) {
+      if (this.mergesKnown.get(key) !== undefined) continue;
+      this.mergesKnown.set(key, null);
+      const text = await this.server.merges({ session: this.session, tokenizer, ids }), found = typeof text === 'string' ? JSON.parse(text) : null;
+      this.mergesKnown.set(key, found && !found.error ? found : { bpe: false });
+    }
+    if (wanted.length && this.link) this.drawCard();
   }
   // The names of code points come from the server, once each; until then their numbers stand alone.
   async askNames(chars) {

@@ -31,7 +31,15 @@ class Drawing {
   }
   // A tab with nothing to show in any pane is hidden, unless it is open.
   markTabs() {
-    for (const tab of this.tabs) { const on = tab.dataset.view === this.view, { there } = VIEW_MODELS[tab.dataset.view]; tab.hidden = Boolean(there && !on && !there(this.state)); tab.setAttribute('aria-selected', on); tab.tabIndex = on ? 0 : -1; }
+    for (const tab of this.tabs) { const on = tab.dataset.view === this.view, { there } = VIEW_MODELS[tab.dataset.view]; tab.hidden = Boolean(there && !on && !there(this.state)); tab.setAttribute('aria-selected', on); tab.tabIndex = on ? 0 : -1; if (on && this.markStrip) tab.scrollIntoView({ block: 'nearest', inline: 'nearest' }); }
+    if (this.markStrip) this.markStrip();
+  }
+  // The strip of tabs says by fading edges that there are more of them on either side.
+  listenTabs() {
+    const strip = this.$('.ti-tabs'), mark = () => { strip.classList.toggle('ti-moreleft', strip.scrollLeft > 4); strip.classList.toggle('ti-moreright', strip.scrollLeft + strip.clientWidth < strip.scrollWidth - 4); };
+    strip.addEventListener('scroll', mark, { passive: true });
+    new ResizeObserver(mark).observe(strip);
+    this.markStrip = mark;
   }
   tabKey(event) {
     const tabs = this.tabs.filter((tab) => !tab.hidden), at = tabs.findIndex((tab) => tab.dataset.view === this.view), to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];

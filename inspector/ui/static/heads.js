@@ -32,7 +32,7 @@ class Head {
     bench.templateTexts = bench.templateTexts || new Map();
     bench.argumentInputs = bench.argumentInputs || argumentInputsOf(bench);
     this.node = el('section', 'ti-head ti-head' + q);
-    this.node.setAttribute('aria-label', letter(q));
+    this.node.setAttribute('aria-label', letter(q)); this.node.dataset.rove = '';
     const start = config.defaults.panes[q] || config.defaults.panes[0];
     this.tokenizer = this.choice('tokenizer', config.presets.tokenizers.map((p) => [p.id, p.title || p.id]), start.tokenizer);
     this.template = this.choice('template', [[OWN, 'template_own'], ...config.presets.templates.map((p) => [p.ref, p.title || p.ref]), [PASTED, 'template_pasted']], start.template);
@@ -68,8 +68,10 @@ class Head {
     });
     custom.addEventListener('input', this.onInput);
     custom.addEventListener('change', () => this.revisions.follow());
-    top.append(label); box.append(top, select, custom, hint, err);
-    return { box, top, label, select, custom, hint, err, last: value };
+    const combo = new Combobox(select, this.bench.root);
+    label.htmlFor = combo.input.id;
+    top.append(label); box.append(top, combo.node, custom, hint, err);
+    return { box, top, label, select, combo, custom, hint, err, last: value };
   }
   disclosures() {
     const group = el('span', 'ti-disclose'), add = (key, act) => { const node = button('ti-link ti-more', '', act); node.dataset.do = key; group.append(node); return node; };
@@ -123,10 +125,11 @@ class Head {
     const name = letter(this.q);
     for (const kind of ['tokenizer', 'template']) {
       this[kind].label.textContent = t(kind);
-      this[kind].select.setAttribute('aria-label', name + ' ' + t(kind));
+      this[kind].combo.name(name + ' ' + t(kind));
       this[kind].custom.setAttribute('aria-label', name + ' ' + t(kind + '_ref'));
       this[kind].hint.textContent = t(kind + '_ref_hint');
       for (const option of this[kind].select.options) if (option.dataset.key in strings.en) option.textContent = t(option.dataset.key);
+      this[kind].combo.sync();
     }
     for (const [key, node] of Object.entries(this.buttons)) { node.textContent = t('head_' + key); node.setAttribute('aria-label', name + ' ' + t('head_' + key)); }
     for (const key of ['revisions', 'options']) if (!this.buttons[key].hasAttribute('aria-expanded')) this.buttons[key].setAttribute('aria-expanded', false);

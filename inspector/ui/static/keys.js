@@ -1,7 +1,23 @@
 // Part of Bench: the keyboard in the grid - tokens, panes, differences, template lines.
 
+const HELP_KEYS = [['n / p', 'difference'], ['[ / ]', 'pane'], ['\u2190 \u2192 \u2191 \u2193', 'move'], ['Shift + \u2190 \u2192', 'extend'], ['Enter, g', 'origin'], ['l', 'line'], ['Esc', 'back'], ['Ctrl + Z / Ctrl + Shift + Z', 'undo'], ['Alt + \u2191 \u2193', 'message']];
+
 class Keys {
+  // Single letters as shortcuts can be switched off: speech input types them by accident.
+  get letters() { return stored('localStorage', 'letters') !== '0'; }
+  listenKeys() {
+    const box = this.$('.ti-letters'), dialog = this.$('.ti-help');
+    box.addEventListener('change', () => keep('localStorage', 'letters', (this.lettersOff = !box.checked) ? '0' : '1'));
+    this.lettersOff = !this.letters;
+    dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
+  }
+  showHelp() {
+    this.$('.ti-letters').checked = !this.lettersOff;
+    this.$('.ti-keys tbody').replaceChildren(...HELP_KEYS.map(([keys, name]) => { const row = el('tr'), head = el('th', '', keys); head.scope = 'row'; row.append(head, el('td', '', t('help_' + name))); return row; }));
+    this.$('.ti-help').showModal();
+  }
   key(event) {
+    if (this.lettersOff && /^[a-z]$/i.test(event.key)) return;
     if (event.ctrlKey || event.metaKey || event.altKey || VIEW_MODELS[this.view].panel) return;
     const act = (this.templateHas(event) ? this.lineKeys() : this.tokenKeys(event.shiftKey))[event.key];
     if (!act) return;
@@ -54,7 +70,7 @@ class Keys {
   // Where no field takes the key: n and p go to the differences from anywhere on the page.
   keyAnywhere(event) {
     const { target, key } = event;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !['n', 'p'].includes(key) || !VIEW_MODELS[this.view].steps) return;
+    if (this.lettersOff || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !['n', 'p'].includes(key) || !VIEW_MODELS[this.view].steps) return;
     if (target.isContentEditable || target.closest('input, textarea, select, dialog, .ti-second') || document.querySelector('dialog[open]')) return;
     event.preventDefault();
     this.difference(key === 'n' ? 1 : -1);

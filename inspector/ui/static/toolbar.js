@@ -24,7 +24,8 @@ class Toolbar {
   // What the bar depends on besides what a person does in it.
   toolsKey() { return [KINDS, this.state.panes.length, ...this.state.panes.map((pane) => pane.assistant_from)].join(); }
   // One button a pane.
-  eachPane(button, key, act) { this.state.panes.forEach((_, q) => button(key, () => act(q)).prepend(letter(q) + ' ')); }
+  // Of many panes the menu has them.
+  eachPane(button, key, act) { if (this.state.panes.length > 3) return; this.state.panes.forEach((_, q) => button(key, () => act(q)).prepend(letter(q) + ' ')); }
   choice(key, entries, value, act) {
     const label = el('label', 'ti-checkbox ti-choice'), select = el('select');
     for (const [name, text] of entries) { const option = el('option', '', text); option.value = name; select.append(option); }

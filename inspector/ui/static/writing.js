@@ -27,6 +27,7 @@ class Writing {
   }
   dress(editor) {
     const { area, wrap, name } = editor, box = wrap.closest('.ti-field'), label = box.querySelector('label'), head = el('div', 'ti-edithead'), tools = el('span', 'ti-edittools');
+    tools.dataset.rove = ''; tools.setAttribute('role', 'toolbar'); tools.dataset.wl = 'bar_editor';
     label.replaceWith(head);
     head.append(label, tools);
     if (FORMED.includes(name)) {
@@ -210,7 +211,7 @@ class Writing {
 // Panes that are put back are made anew: the way back to the control that had the focus, or to the one that stands there now.
 const placeOfFocus = (bench) => {
   const held = document.activeElement, head = held.closest('.ti-head'), q = head ? bench.heads.findIndex(({ node }) => node === head) : -1;
-  const name = held.dataset.in ? '[data-in="' + held.dataset.in + '"]' : held.dataset.act ? '[data-act="' + held.dataset.act + '"]' : held.dataset.do ? '[data-do="' + held.dataset.do + '"]' : null;
+  const name = held.dataset.combo ? '[data-combo="' + held.dataset.combo + '"]' : held.dataset.in ? '[data-in="' + held.dataset.in + '"]' : held.dataset.act ? '[data-act="' + held.dataset.act + '"]' : held.dataset.do ? '[data-do="' + held.dataset.do + '"]' : null;
   return () => {
     if (held.isConnected) return;
     const now = bench.heads[Math.min(q, bench.heads.length - 1)], node = now && ((name && now.node.querySelector(name)) || now.node.querySelector('.ti-paneact'));
