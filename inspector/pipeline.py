@@ -32,6 +32,7 @@ from inspector.budget import (
     told_lengths,
 )
 from inspector.encode import Encoding, encode, token_rows
+from inspector.engines.base import TemplateCall
 from inspector.errors import ErrorKind, InspectorError
 from inspector.findings import Finding
 from inspector.job import (
@@ -297,8 +298,22 @@ def _kept_messages(decision: BudgetDecision, count: int) -> list[int]:
     return [index for index in range(count) if f"messages[{index}]" in kept]
 
 
-def begin(job: Job) -> tuple[Conversation, Callable[[Conversation, bool], Encoding]]:
-    """Give the conversation of a job, and what renders and tokenizes a part of it, with a generation prompt or without.
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A job's conversation, before anything is rendered.
+
+    `assemble` renders and tokenizes a part of it, with a generation prompt or without; `call` gives what the template is
+    given for all of it, None where another engine or the tokenizer renders, or images are written out.
+    """
+
+    conversation: Conversation
+    tokenizer: Tokenizer
+    assemble: Callable[[Conversation, bool], Encoding]
+    call: Callable[[bool], TemplateCall] | None
+
+
+def begin(job: Job) -> Begun:
+    """Run the stages before rendering.
 
     Errors: those of the stages up to messages.
     """
@@ -309,7 +324,14 @@ def begin(job: Job) -> tuple[Conversation, Callable[[Conversation, bool], Encodi
         building.options = replace(job.options, add_generation_prompt=add_generation_prompt)
         return _assemble(part, building=building, **shared)
 
-    return conversation, assemble
+    template, tokenizer = shared["template"], shared["tokenizer"]
+
+    def call(add_generation_prompt: bool) -> TemplateCall:
+        return template_call(conversation, template, tokenizer.special_tokens, building.clock, add_generation_prompt)
+
+    plain = job.options.engine == "jinja2" and not job.options.continue_final_message
+    told = plain and template is not None and shared["media"] is None
+    return Begun(conversation, tokenizer, assemble, call if told else None)
 
 
 class Fitting:
@@ -374,7 +396,7 @@ def _assemble(
     *,
     template: Template | None,
     tokenizer: Tokenizer,
-    media: Media | None,
+    media: Media | None = None,
     building: _Building,
 ) -> Encoding:
     options = building.options
@@ -401,7 +423,7 @@ def _lengths(
     *,
     template: Template | None,
     tokenizer: Tokenizer,
-    media: Media | None,
+    media: Media | None = None,
     options: Options,
     clock: datetime,
 ) -> Lengths | None:

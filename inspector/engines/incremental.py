@@ -850,6 +850,17 @@ class IncrementalTemplate(Generic[_P]):
         for index in indices if to_head else reversed(indices):
             self.chat.push(index, to_head=to_head)
 
+    def grow(self, count: int) -> None:
+        """Take the first `count` messages, where fewer were taken before: the last of them stands apart at the end,
+        so that what a turn wrote while it was the last is not taken for what it writes later."""
+        self.settled_head = len(self.chat.head)
+        while self.chat.count < count:
+            if self.chat.tail:
+                self.chat.pop(from_head=False)
+                self.chat.push(self.chat.count, to_head=True)
+            self.chat.push(self.chat.count, to_head=False)
+        self.settled_tail = len(self.chat.tail)
+
     def settle(self) -> None:
         """Keep what was pushed."""
         self.settled_head, self.settled_tail = len(self.chat.head), len(self.chat.tail)

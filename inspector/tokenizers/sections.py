@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,16 +137,35 @@ class SectionEncoder:
         first = len(self._first(counted.before).ids) if counted.before else 0
         return first + counted.tokens + self._count(counted.after)
 
-    def _count(self, piece: str) -> int:
+    def first_ids(self, piece: str) -> np.ndarray:
+        """Give the ids of a section that begins a text."""
+        return self._first(piece).ids if piece else np.empty(0, np.int64)
+
+    def inner_ids(self, piece: str) -> np.ndarray:
+        """Give the ids of a section that does not begin a text."""
         if not piece:
-            return 0
+            return np.empty(0, np.int64)
         with self._lock:
             known = self._cache.get(piece)
         if known is None:
             self._add([piece])
             with self._lock:
                 known = self._cache.get(piece)
-        return len((known or self._single(piece)).ids)
+        return (known or self._single(piece)).ids
+
+    def ids_to_wall(self, begin: str, rest: Iterable[str]) -> np.ndarray:
+        """Give the ids of a section and of the control token after it; its text begins with `begin` and goes on with
+        as much of `rest` as is needed to find that token."""
+        text = begin
+        for piece in rest:
+            text += piece
+            wall = self._pattern.search(text)
+            if wall is not None:
+                return np.concatenate([self.inner_ids(text[: wall.start()]), self._walls[wall[0]].ids])
+        return self.inner_ids(text)
+
+    def _count(self, piece: str) -> int:
+        return len(self.inner_ids(piece))
 
     def clear(self) -> None:
         """Forget every section."""

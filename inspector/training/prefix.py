@@ -7,7 +7,6 @@ whole blocks. Nothing is served or cached here.
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from inspector.encode import Encoding
 from inspector.errors import InspectorError
 from inspector.messages import Conversation
 from inspector.render import common_prefix
+from inspector.training.growing import GrowingPrompts
 
 BLOCK_SIZES = (1, 16, 128)
 EXCERPT = 40  # characters
@@ -123,36 +123,99 @@ def prefix_table(
     model_revision: str = "",
     adapter: str = "none",
     most_steps: int | None = None,
+    growing: GrowingPrompts | None = None,
 ) -> PrefixTable:
     """Compare the input of each step with that of the next; with `most_steps` only of the last steps.
 
     `assemble` renders and tokenizes messages, with a generation prompt or without. A step is a conversation as far as
-    an assistant is asked (with a generation prompt), or has answered (without one).
+    an assistant is asked (with a generation prompt), or has answered (without one). `growing` tells what inputs share
+    without rendering each; the last one and those that part are rendered all the same, and if one of them were another
+    text than was told, all would be.
     Errors: none of the template: a step that it refuses has `error`, and is compared with nothing.
     """
-    steps: list[Step] = []
-    encodings: list[Encoding | None] = []
     stops = _stops(conversation.messages)
     left_out = 0 if most_steps is None else max(0, len(stops) - most_steps)
-    for count, asks in stops[left_out:]:
-        try:
-            encoding = assemble(replace(conversation, messages=conversation.messages[:count]), asks)
-        except InspectorError as error:
-            if error.kind.exit_code != 2:
-                raise
-            steps.append(Step(count, asks, None, error=error.one_line()))
-            encodings.append(None)
-            continue
-        steps.append(Step(count, asks, len(encoding)))
-        encodings.append(encoding)
-    for index, (this, following) in enumerate(itertools.pairwise(encodings)):
-        if this is not None and following is not None:
-            shared, parting = compare_inputs(this, following)
-            steps[index] = replace(steps[index], shared_tokens=shared, parting=parting)
-    last = encodings[-1] if encodings else None
+    try:
+        walk = _Walk(conversation, assemble, stops[left_out:], growing)
+        steps, last = walk.steps(), walk.encoding(len(walk.stops) - 1) if walk.stops else None
+    except _Mistaken:
+        walk = _Walk(conversation, assemble, stops[left_out:], None)
+        steps, last = walk.steps(), walk.encoding(len(walk.stops) - 1)
     ids = () if last is None else last.input_ids.tolist()
     keys = block_keys(ids, block_size, model_revision, adapter)
-    return PrefixTable(tuple(steps), block_size, model_revision, adapter, keys, left_out)
+    return PrefixTable(steps, block_size, model_revision, adapter, keys, left_out)
+
+
+class _Mistaken(Exception):
+    """An input that was told is another one when it is rendered."""
+
+
+class _Walk:
+    """The inputs of a conversation, step by step; the two that were rendered last are kept."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        assemble: Assemble,
+        stops: Sequence[tuple[int, bool]],
+        growing: GrowingPrompts | None,
+    ) -> None:
+        self.conversation, self.assemble, self.stops, self.growing = conversation, assemble, stops, growing
+        self.ropes = [None if growing is None else growing.at(count, asks) for count, asks in stops]
+        self.errors: dict[int, str] = {}
+        self._kept: dict[int, Encoding | None] = {}
+
+    def steps(self) -> tuple[Step, ...]:
+        lengths = [self._length(index) for index in range(len(self.stops))]
+        made = []
+        for index, (count, asks) in enumerate(self.stops):
+            step = Step(count, asks, lengths[index], error=self.errors.get(index))
+            following = lengths[index + 1] if index + 1 < len(lengths) else None
+            if step.tokens is not None and following is not None:
+                shared, parting = self._compared(index)
+                step = replace(step, shared_tokens=shared, parting=parting)
+            made.append(step)
+        return tuple(made)
+
+    def encoding(self, index: int) -> Encoding | None:
+        """Render and tokenize an input; None for one that the template refuses."""
+        if index not in self._kept:
+            count, asks = self.stops[index]
+            try:
+                found = self.assemble(replace(self.conversation, messages=self.conversation.messages[:count]), asks)
+            except InspectorError as error:
+                if error.kind.exit_code != 2:
+                    raise
+                self.errors[index] = error.one_line()
+                found = None
+            self._kept = {kept: value for kept, value in self._kept.items() if abs(kept - index) < 2} | {index: found}
+            self._check(index, found)
+        return self._kept[index]
+
+    def _length(self, index: int) -> int | None:
+        rope = self.ropes[index]
+        if rope is not None and self.growing is not None:
+            return self.growing.length(rope)
+        found = self.encoding(index)
+        return None if found is None else len(found)
+
+    def _compared(self, index: int) -> tuple[int, Parting | None]:
+        a, b = self.ropes[index : index + 2]
+        if a is not None and b is not None and self.growing is not None:
+            shared = self.growing.shared(a, b)
+            if shared is not None and shared == self.growing.length(a):
+                return shared, None
+        this, following = self.encoding(index), self.encoding(index + 1)
+        if this is None or following is None:
+            raise _Mistaken
+        return compare_inputs(this, following)
+
+    def _check(self, index: int, found: Encoding | None) -> None:
+        rope = self.ropes[index]
+        if rope is None or self.growing is None:
+            return
+        if found is None or self.growing.text(rope) != found.rendered.text or self.growing.length(rope) != len(found):
+            raise _Mistaken
 
 
 def _stops(messages: Sequence[dict[str, Any]]) -> list[tuple[int, bool]]:

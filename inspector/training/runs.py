@@ -13,6 +13,7 @@ from inspector.tensors import PaddingSide
 from inspector.tokenizers import load_tokenizer
 from inspector.tokenizers.base import Tokenizer
 from inspector.training.batch import pack_rows, pad_batch
+from inspector.training.growing import growing_prompts
 from inspector.training.labels import LabelMode, Labels, make_labels
 from inspector.training.prefix import prefix_table
 
@@ -111,9 +112,10 @@ def prefix(
             ErrorKind.OptionInvalid, f"a block of {block_size} tokens holds nothing", stage="options",
             where={"option": "--block-size"}, remedy="give a number above 0",
         )  # fmt: skip
-    conversation, assemble = begin(job)
+    begun = begin(job)
     how: dict[str, Any] = {"block_size": block_size, "model_revision": model_revision, "adapter": adapter}
-    table = prefix_table(conversation, assemble, most_steps=most_steps, **how)
+    growing = growing_prompts(begun.call, begun.tokenizer)
+    table = prefix_table(begun.conversation, begun.assemble, most_steps=most_steps, growing=growing, **how)
     left_out = {} if most_steps is None else {"left_out": table.left_out}
     return {**table.to_dict(), **left_out, "error": None}
 

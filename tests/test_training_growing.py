@@ -1,0 +1,72 @@
+"""The prefix table from growing prompts equals the one that renders and tokenizes every step, and renders few of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from random_chats import random_request
+
+from inspector.job import make_options, prepare
+from inspector.pipeline import Begun, begin
+from inspector.training.growing import growing_prompts
+from inspector.training.prefix import PrefixTable, prefix_table
+
+CLOCK = "2026-01-31T09:30:00"
+PAIRS = [("smollm2", "chatml"), ("qwen3", None), ("llama3", None), ("smollm2", "qwq-32b"), ("gemma3", None),
+         ("bytes", None), ("qwen3", "trl-qwen3-5-think"), ("minilm", "raw")]  # fmt: skip
+
+
+def begun(request: Any, tokenizer: str, template: str | None) -> Begun:
+    options = make_options(tokenizer=tokenizer, template=template, clock=CLOCK)
+    return begin(prepare(json.dumps(request).encode(), options))
+
+
+def both(request: Any, tokenizer: str, template: str | None) -> tuple[PrefixTable, PrefixTable]:
+    given = begun(request, tokenizer, template)
+    told = prefix_table(given.conversation, given.assemble, growing=growing_prompts(given.call, given.tokenizer))
+    return told, prefix_table(given.conversation, given.assemble)
+
+
+def hold(seed: int, turns: int) -> None:
+    source = random.Random(seed)
+    tokenizer, template = source.choice(PAIRS)
+    told, plain = both(random_request(source, turns), tokenizer, template)
+    assert told.to_dict() == plain.to_dict(), (seed, tokenizer, template)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_told_equals_what_is_rendered(seed: int) -> None:
+    hold(seed, 5)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_what_is_told_equals_what_is_rendered_of_many_chats(seed: int) -> None:
+    hold(seed, 12)
+
+
+def test_steps_that_go_on_are_not_rendered() -> None:
+    chat = [{"role": ("user", "assistant")[k % 2], "content": f"word {k}"} for k in range(200)]
+    given = begun(chat, "smollm2", "chatml")
+    calls = []
+
+    def counted(part: Any, asks: bool) -> Any:
+        calls.append(len(part.messages))
+        return given.assemble(part, asks)
+
+    growing = growing_prompts(given.call, given.tokenizer)
+    table = prefix_table(given.conversation, counted, growing=growing)
+    assert calls == [200] and len(table.steps) == 200 and all(step.is_prefix for step in table.steps[:-1])
+
+
+def test_a_told_text_that_is_another_one_is_never_believed() -> None:
+    chat = [{"role": ("user", "assistant")[k % 2], "content": f"word {k}"} for k in range(8)]
+    given, other = begun(chat, "smollm2", "chatml"), begun([*chat[:-1], {"role": "assistant", "content": "x"}], "smollm2", "chatml")  # fmt: skip
+    wrong = growing_prompts(other.call, other.tokenizer)
+    told = prefix_table(given.conversation, given.assemble, growing=wrong)
+    assert told.to_dict() == prefix_table(given.conversation, given.assemble).to_dict()
+    assert growing_prompts(None, given.tokenizer) is None and replace(given, call=None).call is None
