@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe import add_axe, faults
 from page import ANSWER_MS, NARROW, shot
 
 from inspector.job import Fields, make_options, prepare
@@ -99,6 +100,8 @@ def test_a_record_is_opened_replayed_and_written_again(open_page: Any, tmp_path:
     open_button.click()
     area, error = bench.page.locator(".ti-openrecord textarea"), bench.page.locator(".ti-openrecord .ti-err")
     assert area.evaluate("node => node === document.activeElement")
+    add_axe(bench.page)
+    assert not faults(bench.page)
     text = GOLDEN["tools-budget"].read_text()
     area.fill(text.replace("high tide", "low tide"))
     bench.page.keyboard.press("Control+Enter")
@@ -125,7 +128,9 @@ def test_a_record_is_opened_replayed_and_written_again(open_page: Any, tmp_path:
     bench.settle()
     assert bench.page.input_value('[data-in="template0"]') == "qwq-32b@current"
     assert bench.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth") <= 0
+    bench.page.click('[data-act="dark"]')
     open_button.click()
+    assert not faults(bench.page)
     bench.page.screenshot(path=shot("record-open-narrow"))
     bench.page.keyboard.press("Escape")
     assert bench.page.locator(".ti-openrecord").is_hidden()
