@@ -55,6 +55,10 @@ JOBS: dict[str, str] = {
     "page_stream": "inspector.jobs:page_stream",
     "page_tokenizers": "inspector.jobs:page_tokenizers",
     "page_budget": "inspector.jobs:page_budget",
+    "page_labels": "inspector.jobs:page_labels",
+    "page_batch": "inspector.jobs:page_batch",
+    "page_prefix": "inspector.jobs:page_prefix",
+    "page_vocabulary": "inspector.jobs:page_vocabulary",
 }
 
 
@@ -493,6 +497,89 @@ def _fitting(job: Any) -> tuple[Any, Any]:
     _fittings.append((plain, fitting, picture))
     del _fittings[:-_FITTINGS_KEPT]
     return fitting, picture
+
+
+def page_labels(payload: bytes) -> bytes:
+    """Label pickled [(Job, mode, longest length or None, whether only the tag counts)]; give the page's panes."""
+    from inspector.tokenizers import load_tokenizer
+    from inspector.training import runs
+    from inspector.ui.views import training as page
+
+    def one(job: Any, mode: str, max_length: int | None, tag_only: bool) -> dict[str, Any]:
+        return page.labels(runs.labelled(job, mode, max_length, tag_only), load_tokenizer(job.tokenizer))
+
+    return _answer({"panes": [_or_line(one, *each) for each in pickle.loads(payload)]})
+
+
+def page_prefix(payload: bytes) -> bytes:
+    """Compare the steps of pickled [(Job, block size, model revision, adapter)]; give the page's panes."""
+    from inspector.training import runs
+    from inspector.ui.views import training as page
+
+    def one(job: Any, block_size: int, model_revision: str, adapter: str) -> dict[str, Any]:
+        return runs.prefix(job, block_size, model_revision, adapter, page.MOST_STEPS)
+
+    return _answer({"panes": [_or_line(one, *each) for each in pickle.loads(payload)]})
+
+
+def page_batch(payload: bytes) -> bytes:
+    """Lay out pickled ([(name, Job)], padding side, pad id or None, whether packed, label mode); give the page's batch.
+
+    A row that fails has an `error` and is left out.
+    """
+    from inspector.tensors import PaddingSide
+    from inspector.tokenizers import load_tokenizer
+    from inspector.training import runs
+    from inspector.training.batch import pack_rows, pad_batch
+    from inspector.training.labels import LabelMode, make_labels
+    from inspector.ui.views import tensors as page
+
+    given, side, pad_id, as_one, mode = pickle.loads(payload)
+    chosen, padding = runs.member(LabelMode, mode, "mode"), runs.member(PaddingSide, side, "side")
+    rows: list[dict[str, Any]] = []
+    made = []
+    for name, job in given:
+
+        def row(job: Any) -> dict[str, Any]:
+            inspection = _inspection(job).raise_for_error()
+            made.append(make_labels(inspection.encoding, inspection.conversation.messages, chosen))
+            return {"tokens": len(inspection.encoding), "error": None}
+
+        rows.append({"name": name, **_or_line(row, job)})
+    if not made:
+        return _answer({"rows": rows, "batch": None})
+    page.check_size([len(each.input_ids) for each in made])
+    tokenizer = load_tokenizer(given[0][1].tokenizer)
+    ids, targets = [each.input_ids for each in made], [each.labels for each in made]
+    if as_one:
+        eos = tokenizer.special_token_ids.get("eos_token")
+        return _answer({"rows": rows, "batch": page.packed(pack_rows(ids, targets), tokenizer, eos)})
+    fill, eos = runs.pad_and_eos(tokenizer, pad_id)
+    batch = pad_batch(ids, fill, padding_side=padding, eos_id=eos, labels=targets)
+    return _answer({"rows": rows, "batch": page.batch(batch, tokenizer)})
+
+
+def page_vocabulary(payload: bytes) -> bytes:
+    """Plan a pickled (TokenizerArtifact, new tokens, rows or None, multiple or None, whether tied or None); give the
+    page's plan."""
+    from inspector.tokenizers import load_tokenizer
+    from inspector.training.vocabulary import plan
+    from inspector.ui.views import training as page
+
+    artifact, tokens, rows, multiple, tied = pickle.loads(payload)
+    tokenizer = load_tokenizer(artifact)
+    planned = plan(tokenizer, tokens, rows=rows, pad_to_multiple_of=multiple, tied=tied)
+    return _answer(page.vocabulary(planned, tokenizer, tokens))
+
+
+def _or_line(work: Any, *given: Any) -> dict[str, Any]:
+    """Give what work gives, or the line of its error: one pane's fault leaves the others."""
+    from inspector.ui.payload import error_text
+
+    try:
+        return dict(work(*given))
+    except InspectorError as error:
+        return {"error": error_text(error)}
 
 
 def labels(payload: bytes) -> bytes:

@@ -26,6 +26,7 @@ from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
 from inspector.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from inspector.backends.worker import LocalWorker
     from inspector.sources import ModelArtifact
 
 Progress = Callable[[int, int, str], None]
@@ -59,6 +60,21 @@ def model_worker() -> Backend:
 
             _worker = load_backend("zerogpu" if zerogpu.on_space() else "worker")
         return _worker
+
+
+def trial_worker() -> LocalWorker:
+    """Give the worker in which a loaded model can be tried with new tokens."""
+    from inspector.backends.worker import LocalWorker
+
+    worker = model_worker()
+    if not isinstance(worker, LocalWorker):
+        raise InspectorError(
+            ErrorKind.CapabilityMissing,
+            "new tokens are tried in a model that is loaded here",
+            stage="logits",
+            remedy="choose the worker backend",
+        )
+    return worker
 
 
 def inspect(
@@ -448,6 +464,54 @@ def prefix(
 ) -> dict[str, Any]:
     """Compare each step of a conversation with the next in a child; give `prefix/1`. Errors: as `labels`."""
     return _call("prefix", (prepare(request, options, progress), block_size, model_revision, adapter), session)
+
+
+def vocabulary_trial(
+    request: bytes | Fields,
+    options: Options,
+    tokens: Sequence[str],
+    *,
+    model: str,
+    rows: int | None = None,
+    pad_to_multiple_of: int | None = None,
+    tied: bool | None = None,
+    session: str = OWN,
+    local_files: bool = True,
+) -> dict[str, Any]:
+    """Try new tokens in a model after this request's input; give `vocabulary-trial/1` with `pieces` of the ids it names.
+
+    The model's worker computes beside the model, which stays as it is. Errors: as next_tokens, those of a plan.
+    """
+    from inspector.sources import resolve_model
+    from inspector.training.vocabulary import Slot, VocabularyPlan
+
+    check_reference("model", model)
+    if not local_files and model not in presets.tokenizers():
+        raise _no_such_model(model)
+    job = prepare(request, options, local_files=local_files)
+    answer = _call("ids", job, session)
+    if answer["error"] is not None:
+        raise InspectorError.from_dict(answer["error"])
+    value = _call("page_vocabulary", (job.tokenizer, list(tokens), rows, pad_to_multiple_of, tied), session)
+    planned = VocabularyPlan(
+        tokenizer=value["tokenizer"],
+        tokens=tuple(entry["content"] for entry in value["tokens"]),
+        new_ids=tuple(entry["id"] for entry in value["tokens"]),
+        existing=tuple(Slot(entry["id"], entry["content"]) for entry in value["existing"]),
+        reserved=(),
+        size=value["size"],
+        rows=value["rows"],
+        rows_after=value["rows_after"],
+        pad_to_multiple_of=pad_to_multiple_of,
+        tied=tied,
+    )
+    artifact = resolve_model(model)
+    check_pairing(artifact, job.tokenizer)
+    tried = trial_worker().vocabulary_trial(artifact, planned, answer["input_ids"])
+    named = sorted({*tried["top_before"], *tried["top_after"]})
+    pieces = dict(zip(named, _call("pieces", (job.tokenizer, named), session)))
+    pieces |= dict(zip(planned.new_ids, planned.tokens))
+    return {**tried, "model": model, "pieces": {token_id: pieces[token_id] for token_id in named}}
 
 
 def next_tokens(

@@ -252,7 +252,8 @@ def test_hex_dump_and_record_hold_the_pane(open_page: Any) -> None:
     records = bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.state.records")
     assert [json.loads(text)["inputs"]["input_ids"] for text in records] == [bench.pane(0)["ids"], bench.pane(1)["ids"]]
     bench.open("tensors")
-    assert f"int64[1, {len(bench.pane(0)['ids'])}]" in bench.page.inner_text(".ti-grid")
+    bench.page.locator(".ti-panel summary", has_text="arrays of each pane").click()
+    assert f"int64[1, {len(bench.pane(0)['ids'])}]" in bench.page.inner_text(".ti-arrays >> nth=0")
 
 
 def test_logits_of_the_real_model_come_on_opening_the_tab(open_page: Any) -> None:

@@ -109,3 +109,98 @@ def test_n_is_dragged_typed_and_moved_by_keys_and_every_tab_follows(bench: Inspe
     assert (state["policy"], state["first_turns"], state["context_window"]) == ("keep_first", "2", str(given))
     seen_at_all_sizes(bench, "budget")
     bench.type_in("context_window", "")
+
+
+THOUGHT = [
+    {"role": "user", "content": "Is 91 prime?"},
+    {"role": "assistant", "content": "<think>\n91 = 7 × 13\n</think>\n\nNo. 🧮"},
+    {"role": "user", "content": "And 97?"},
+    {"role": "assistant", "content": "Yes."},
+]
+
+
+def test_a_batch_is_padded_packed_walked_by_keys_and_copied(bench: Inspector) -> None:
+    page = bench.page
+    bench.choose("template1", "chatml")
+    bench.type_in("messages", json.dumps(THOUGHT[:1]))
+    bench.open("tensors")
+    page.locator(".ti-batchcell").first.wait_for(timeout=ANSWER_MS)
+    lengths = [len(bench.pane(q)["ids"]) for q in (0, 1)]
+    assert lengths[0] != lengths[1]
+    wait(bench, f"2 rows × {max(lengths)} positions")
+    short, pads = lengths.index(min(lengths)), max(lengths) - min(lengths)
+    assert f"{'AB'[short]} +{pads}" in page.inner_text(".ti-out") and "PAD is EOS" in page.inner_text(".ti-out")
+    page.get_by_label("position_ids from the mask").uncheck()
+    wait(bench, f"read at shifted positions, {'AB'[short]} +{pads}")
+    page.focus(".ti-batchgrid")
+    for key in ("ArrowDown", *["ArrowDown"] * short, "End"):
+        page.keyboard.press(key)
+    column = max(lengths) - 1
+    last = bench.pane(short)["ids"][-1]
+    said = page.inner_text(".ti-batchsaid")
+    assert f"{'AB'[short]}, column {column}: id {last}" in said and f"should be {min(lengths) - 1}" in said
+    page.locator('[data-choice="right"]').click()
+    wait(bench, f"logits[:, -1] of {'AB'[short]} belong to padding")
+    page.get_by_role("button", name="Copy as Python").click()
+    page.wait_for_function("() => document.querySelector('.ti-tools .ti-copied').textContent === 'copied'")
+    names: dict[str, Any] = {}
+    exec(page.evaluate("() => navigator.clipboard.readText()"), names)
+    assert names["input_ids"][short] == bench.pane(short)["ids"] + [2] * pads
+    assert names["attention_mask"][short] == [1] * min(lengths) + [0] * pads
+    page.fill('[data-in="batch_text"]', '[{"role": "user", "content": "hi"}]\nnonsense')
+    page.locator('[data-choice="packed"]').click()
+    page.locator(".ti-maskblock").nth(2).wait_for(timeout=ANSWER_MS)
+    assert "#2:" in page.inner_text(".ti-batchrows .ti-err")
+    total = sum(lengths) + int(page.locator(".ti-packmask li").nth(2).inner_text().split("–")[1]) - sum(lengths)
+    assert f"cu_seqlens [0, {lengths[0]}, {sum(lengths)}, {total}]" in page.inner_text(".ti-facts >> nth=0")
+    state = json.loads(page.evaluate(f"() => {BENCH}.capture().inputs.training"))
+    assert state["batch"]["packed"] is True and "nonsense" in state["batch"]["text"]
+    seen_at_all_sizes(bench, "tensors")
+    page.fill('[data-in="batch_text"]', "")
+
+
+def test_labels_prefixes_and_new_tokens_lead_to_their_places(bench: Inspector) -> None:
+    page = bench.page
+    for q, template in enumerate(("qwen3-0.6b@current", "chatml")):
+        bench.choose(f"template{q}", template)
+    bench.type_in("messages", json.dumps(THOUGHT, ensure_ascii=False))
+    bench.open("training")
+    page.locator(".ti-labeltext").nth(1).wait_for(timeout=ANSWER_MS)
+    alarms = page.locator(".ti-columns > section").first.locator(".ti-broken li")
+    assert any("reasoning is never trained" in text for text in alarms.all_inner_texts())
+    alarms.filter(has_text="reasoning").locator(".ti-place").first.click()
+    assert page.evaluate("() => document.activeElement.dataset.in") == "messages"
+    page.keyboard.press("Escape")
+    assert page.get_attribute('[aria-selected="true"]', "data-view") == "training"
+    # An alarm's token is shown among the ids, with its label.
+    alarms.filter(has_text="PAD = EOS").locator(".ti-place").click()
+    chip = page.evaluate("() => document.activeElement.innerText.split('\\n').slice(-2)")
+    assert chip == ["2", "2"] and page.get_attribute('[data-choice="ids"]', "aria-pressed") == "true"
+    names: dict[str, Any] = {}
+    exec(taken(bench, "Labels as Python"), names)
+    trained = [token for token in names["labels"] if token != -100]
+    assert len(names["labels"]) == len(names["input_ids"]) and trained.count(2) == 2 and len(trained) > 6
+    page.get_by_label("only {% generation %} counts").check()
+    wait(bench, "the template has no {% generation %} tag")
+    seen_at_all_sizes(bench, "labels")
+    # Turn by turn: who parts, and back.
+    page.locator('[data-choice="prefix"]').click()
+    page.locator(".ti-steps2").nth(1).wait_for(timeout=ANSWER_MS)
+    left = page.locator(".ti-columns > section").first
+    assert "✗ parts at token" in left.inner_text() and "every one of 3 steps" in page.locator(".ti-columns > section").nth(1).inner_text()  # fmt: skip
+    left.locator(".ti-partingrow .ti-place", has_text="template line").first.click()
+    assert page.get_attribute('[aria-selected="true"]', "data-view") == "template"
+    page.keyboard.press("Escape")
+    assert page.get_attribute('[aria-selected="true"]', "data-view") == "training"
+    page.fill('[data-in="prefix_block"]', "8")
+    wait(bench, "blocks of 8")
+    assert len(taken(bench, "Block keys").split()) == len(json.loads(taken(bench, "Prefixes as JSON"))["keys"])
+    seen_at_all_sizes(bench, "prefix")
+    page.locator('[data-choice="vocabulary"]').click()
+    page.locator(".ti-code").wait_for(timeout=ANSWER_MS)
+    page.fill('[data-in="vocabulary_rows"]', "50000")
+    wait(bench, "Trap: the model has 50,000 rows for 49,152 entries")
+    page.locator(".ti-boxhead", has_text="The program").get_by_role("button").click()
+    page.wait_for_function("() => document.querySelector('.ti-tools .ti-copied').textContent === 'copied'")
+    assert "tokenizer.add_tokens(['<plan>', '</plan>']" in page.evaluate("() => navigator.clipboard.readText()")
+    seen_at_all_sizes(bench, "vocabulary")

@@ -10,10 +10,14 @@ import pytest
 
 from inspector.comparison import compare_inspections
 from inspector.encode import TokenFlag
-from inspector.job import Fields, make_options, prepare
+from inspector.job import Fields, Job, make_options, prepare
 from inspector.pipeline import Inspection, run
 from inspector.presets import tokenizers
 from inspector.render import SegmentKind
+from inspector.tensors import PaddingSide
+from inspector.training.batch import pad_batch
+from inspector.training.labels import AlarmKind, make_labels
+from inspector.training.runs import prefix
 from inspector.ui.examples import EXAMPLES, TOPICS, Example
 from inspector.ui.layout import choices
 from inspector.ui.serve import whole_number
@@ -27,7 +31,7 @@ Sides = tuple[Inspection, Inspection]
 
 def inspections(example: Example) -> Sides:
     """Run an example as the page does."""
-    given = dict(example.options)
+    given = {name: value for name, value in example.options.items() if name != "training"}  # of a view, of no run
     numbers = {name: whole_number(name, given.pop(name, "")) for name in ("context_window", "max_new_tokens")}
     options = {**given, **numbers, "max_new_tokens": numbers["max_new_tokens"] or 0}
     fields = Fields(**{**RESTING, **example.fields})
@@ -154,6 +158,30 @@ def same_text_other_ids(a: Inspection, b: Inspection) -> bool:
     return text(a) == text(b) and ids(a) != ids(b) and len(ids(a)) < len(ids(b))
 
 
+def right_padding(a: Inspection, b: Inspection) -> bool:
+    batch = pad_batch([ids(a), ids(b)], 2, padding_side=PaddingSide.RIGHT, eos_id=2)
+    return batch.to_dict()["last_column_is_padding"] == [True, False] and batch.pad_is_eos
+
+
+def mask_empty(a: Inspection, b: Inspection) -> bool:
+    made = [make_labels(s.encoding, s.conversation.messages, generation_tag_only=True) for s in (a, b)]
+    kinds = {alarm.kind for alarm in made[0].alarms}
+    return made[0].num_trained == 0 < made[1].num_trained and AlarmKind.ALL_MASKED in kinds and not made[1].alarms
+
+
+def prefix_broken(a: Inspection, b: Inspection) -> bool:
+    tables = [prefix(job_of(side), 16, "", "none")["steps"] for side in (a, b)]
+    asked = [step["is_prefix"] for steps in tables for step in steps[:-1]]
+    return asked == [True, False, True, True, True, True]
+
+
+def job_of(side: Inspection) -> Job:
+    example = BY_ID["prefix_broken"]
+    pane = next(pane for pane in example.panes if pane.template == side.options.template)
+    fields = Fields(**{**RESTING, **example.fields})
+    return prepare(fields, make_options(tokenizer=pane.tokenizer, template=pane.template))
+
+
 def chinese_cost(a: Inspection, b: Inspection) -> bool:
     return text(a) == text(b) and 1.4 * bytes_per_token(a) < bytes_per_token(b)
 
@@ -163,7 +191,8 @@ CHECKS: dict[str, Callable[[Inspection, Inspection], bool]] = {
     for check in (
         forged_turn, look_alike, double_bos, default_system, system_moves, content_lost, no_generation_prompt,
         date_drift, two_revisions, trimmed, thinking_stripped, argument_ignored, training_mask, arguments_doubled,
-        tools_ignored, tool_json, tool_pair_cut, split_emoji, same_text_other_ids, chinese_cost,
+        tools_ignored, tool_json, tool_pair_cut, split_emoji, same_text_other_ids, chinese_cost, right_padding,
+        mask_empty, prefix_broken,
     )
 }  # fmt: skip
 

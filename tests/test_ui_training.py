@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from typing import Any
 
 import numpy as np
+import pytest
 
 from inspector.budget import make_budget
+from inspector.errors import InspectorError
 from inspector.job import Fields, make_options, prepare
 from inspector.pipeline import Fitting, inspect
+from inspector.tensors import PaddingSide
+from inspector.training import runs
+from inspector.training.batch import pack_rows, pad_batch
+from inspector.training.labels import make_labels
 from inspector.ui import training
 from inspector.ui.views import budget as budget_view
+from inspector.ui.views import tensors as tensors_view
 
 SESSION = "7" * 32
 TOOL = {"type": "function", "function": {"name": "get_tide", "parameters": {"type": "object", "properties": {}}}}
@@ -90,3 +99,117 @@ def test_keep_first_keeps_as_many_turns_as_it_is_told() -> None:
     assert (
         "messages[0]" not in kept[0] and "messages[2]" not in kept[1] and make_budget(9, first_turns=3).first_turns == 3
     )
+
+
+# --- tensors -------------------------------------------------------------------------------------------------------------
+
+
+def unpacked(answer: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The columns of a batch as arrays, as the page unpacks them."""
+    raw, at, found = zlib.decompress(base64.b64decode(answer["data"])), 0, {}
+    for name, dtype, size in answer["columns"]:
+        found[name] = np.frombuffer(raw, dtype, size, at).astype(np.int64)
+        at += found[name].size * np.dtype(dtype).itemsize
+    assert at == len(raw)
+    return found
+
+
+BATCH = {"of": 0, "others": True, "text": "", "side": "left", "packed": False, "pad_id": "", "mode": "assistant_only"}
+OTHER = {"tokenizer": "smollm2", "template": "chatml"}
+
+
+def test_a_batch_of_the_page_is_the_batch_of_the_panes_and_of_what_was_pasted() -> None:
+    chat = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]
+    text = f"{json.dumps(chat)}\n\n" + '{"messages": 5}\n'
+    panes = [PANE, OTHER, {"tokenizer": "qwen3", "template": "chatml"}]
+    answer = asked("batch", panes, **{**BATCH, "text": text})
+    assert [(row["name"], bool(row["error"])) for row in answer["rows"]] == [
+        ("A", False), ("B", False), ("#1", False), ("#2", True), ("C", True),
+    ]  # fmt: skip
+    assert (
+        "messages must be an array" in answer["rows"][3]["error"] and "another tokenizer" in answer["rows"][4]["error"]
+    )
+    request = {"messages": CHAT, "tools": [TOOL]}
+    rows = [inspect(request, **PANE), inspect(request, **OTHER), inspect(chat, **PANE)]
+    ids = [row.encoding.input_ids for row in rows]
+    targets = [make_labels(row.encoding, row.conversation.messages).labels for row in rows]
+    for side in PaddingSide:
+        batch = asked("batch", panes, **{**BATCH, "text": text, "side": side.value})["batch"]
+        expected = pad_batch(ids, 2, padding_side=side, eos_id=2, labels=targets)
+        for name, column in unpacked(batch).items():
+            assert column.tolist() == getattr(expected, name).reshape(-1).tolist(), name
+        value = expected.to_dict()
+        assert all(batch[name] == value[name] for name in ("shape", "lengths", "shifts", "pad_is_eos", "remarks"))
+        assert batch["pieces"]["2"] == ["text", "<|im_end|>"]
+    packed = asked("batch", panes, **{**BATCH, "text": text, "packed": True})["batch"]
+    whole = pack_rows(ids, targets)
+    for name, column in unpacked(packed).items():
+        assert column.tolist() == getattr(whole, name).tolist(), name
+    assert (packed["boundaries"], packed["leaks"]) == (whole.boundaries.tolist(), whole.leaks)
+    assert set(unpacked(asked("batch", **{**BATCH, "pad_id": "7", "text": json.dumps(chat)})["batch"])["input_ids"]) > {
+        7
+    }
+
+
+def test_a_batch_that_cannot_be_is_refused_by_name() -> None:
+    assert "is not a whole number" in asked("batch", **{**BATCH, "pad_id": "x"})["error"]
+    assert "up to 64 rows" in asked("batch", **{**BATCH, "text": "[]\n" * 65})["error"]
+    assert "malformed" in asked("batch", **{**BATCH, "of": 7})["error"]
+    alone = asked("batch", [{**PANE, "template_text": "{% if"}], **BATCH)
+    assert alone["batch"] is None and "template" in alone["rows"][0]["error"]
+    with pytest.raises(InspectorError, match="cells"):
+        tensors_view.check_size([3_000_000, 2])
+
+
+# --- labels, prefixes, new tokens ------------------------------------------------------------------------------------------
+
+
+def test_labels_and_prefixes_of_the_page_are_the_commands_whatever_the_window_is() -> None:
+    how = {"mode": "last_turn", "max_length": "200", "tag_only": False}
+    panes = [{**PANE, "context_window": "50"}, {**PANE, "template_text": "{{ 1 // 0 }}"}, OTHER]
+    answer = asked("labels", panes, **how)["panes"]
+    fields = Fields(json.dumps(CHAT), json.dumps([TOOL]))
+    for pane, given in ((answer[0], PANE), (answer[2], OTHER)):
+        expected = runs.labels(prepare(fields, make_options(**given)), "last_turn", 200, False)
+        assert all(pane[name] == expected[name] for name in ("input_ids", "runs", "alarms", "num_trained", "source"))
+        assert {int(token_id) for token_id in pane["pieces"]} == set(pane["input_ids"])
+    assert "division" in answer[1]["error"] and answer[0]["alarms"]
+    assert "'most' is none of" in asked("labels", mode="most", max_length="", tag_only=False)["panes"][0]["error"]
+    how = {"block_size": "8", "model_revision": "m@1", "adapter": "none"}
+    for pane, given in zip(asked("prefix", [PANE, OTHER], **how)["panes"], (PANE, OTHER)):
+        expected = runs.prefix(prepare(fields, make_options(**given)), 8, "m@1", "none")
+        assert {**expected, "left_out": 0} == pane and len(pane["keys"]) == pane["steps"][-1]["tokens"] // 8
+    long = [{"role": role, "content": "x"} for _ in range(40) for role in ("user", "assistant")]
+    last = asked("prefix", [OTHER], chat=long, **how)["panes"][0]
+    assert (last["left_out"], len(last["steps"]), last["steps"][-1]["messages"]) == (16, 64, 80)
+
+
+def test_new_tokens_are_planned_with_the_rows_that_are_known() -> None:
+    given = {"tokens": ["<plan>", "<think>"], "rows": "", "multiple": "64", "tied": ""}
+    qwen = asked("vocabulary", tokenizer="qwen3", **given)
+    assert (qwen["rows"], qwen["rows_from"], qwen["shrinks_to"]) == (151_936, "catalogue", 151_670)
+    assert [row["ids"] for row in qwen["today"]][1] == [151_667] and len(qwen["today"][0]["ids"]) == 3
+    assert qwen["num_reserved"] == 0 and "add_tokens(['<plan>']" in qwen["code"]
+    typed = asked("vocabulary", tokenizer="llama3.1", **{**given, "rows": "128,300", "tied": "no"})
+    assert (typed["rows"], typed["rows_from"], typed["tied"]) == (128_300, "given", False) and typed[
+        "num_reserved"
+    ] > 200
+    assert asked("vocabulary", tokenizer="cl100k", **given)["rows_from"] is None
+    for wrong, said in (
+        ({"tokens": []}, "no list"),
+        ({"tokens": ["a"] * 65}, "up to 64"),
+        ({"rows": "-3"}, "whole number"),
+    ):
+        assert said in asked("vocabulary", tokenizer="bytes", **{**given, **wrong})["error"]
+
+
+def test_new_tokens_are_tried_in_the_loaded_model() -> None:
+    given = {"tokenizer": "smollm2", "tokens": ["<plan>"], "rows": "", "multiple": "64", "tied": "", "model": "smollm2"}
+    tried = asked("vocabulary_trial", [OTHER], **given)
+    assert tried["error"] is None and tried["rows"] == 49_152 and tried["tied"] is True
+    assert tried["top_before"] == tried["top_after"] and set(map(int, tried["pieces"])) == set(tried["top_before"])
+    assert 0 < tried["new_mass"] < 1e-3 and tried["new_norm"] < tried["mean_norm"] and tried["leftover_norms"] == []
+    rows = asked("vocabulary_trial", [OTHER], **{**given, "rows": "50000"})
+    assert "the model has 49152 rows, the plan says 50000" in rows["error"]
+    other = asked("vocabulary_trial", [{"tokenizer": "qwen3", "template": "chatml"}], **{**given, "tokenizer": "qwen3"})
+    assert "reads ids of its own tokenizer" in other["error"]

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-TOPICS = ("control", "template", "thinking", "tools", "tokens")
+TOPICS = ("control", "template", "thinking", "tools", "tokens", "training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,5 +241,29 @@ EXAMPLES: tuple[Example, ...] = (
         _chat(("user", "人工智能正在改变我们的工作方式。\nArtificial intelligence is changing the way we work.")),
         {"add_generation_prompt": False},
         view="plots",
+    ),
+    Example(
+        "right_padding",
+        "training",
+        (Pane("smollm2", "chatml"), Pane("smollm2", "smollm2-135m-instruct")),
+        _chat(("user", "The capital of France?")),
+        {"training": '{"batch": {"side": "right"}}'},
+        view="tensors",
+    ),
+    Example(
+        "mask_empty",
+        "training",
+        (Pane("qwen3", "trl-qwen3@current"), Pane("qwen3", "trl-qwen3@training")),
+        _chat(*_THOUGHT, ("assistant", "Yes.")),
+        {"training": '{"labels": {"tag": true}}', "add_generation_prompt": False},
+        view="training",
+    ),
+    Example(
+        "prefix_broken",
+        "training",
+        (Pane("qwen3", "qwen3-0.6b@current"), Pane("qwen3", "chatml")),
+        _chat(*_THOUGHT, ("assistant", "Yes.")),
+        {"training": '{"training": {"part": "prefix"}}'},
+        view="training",
     ),
 )

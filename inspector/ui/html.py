@@ -37,6 +37,10 @@ CORE_SCRIPTS = (
     "budget_bar",
     "surprise",
     "logits_parts",
+    "batch_grid",
+    "training_labels",
+    "training_prefix",
+    "training_vocabulary",
 )
 LAST_SCRIPTS = (
     "revisions",

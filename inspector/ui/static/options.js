@@ -24,7 +24,7 @@ const setField = (bench, name, value) => {
 const selectOf = (name, entries, value, act) => {
   const select = el('select'); select.dataset.in = name;
   for (const [key, text] of entries) { const option = el('option', '', text); option.value = key; select.append(option); }
-  select.value = entries.some(([key]) => key === value) ? value : entries[0][0];
+  if (entries.length) select.value = entries.some(([key]) => key === value) ? value : entries[0][0];
   select.addEventListener('change', () => act(select.value));
   return select;
 };

@@ -21,6 +21,7 @@ from inspector.ui.views import (
     tensors,
     tokenizers,
     tokens,
+    training,
 )
 from inspector.ui.views import bytes as bytes_view
 from inspector.ui.views.base import View
@@ -34,6 +35,7 @@ VIEWS: tuple[View, ...] = (
     budget.VIEW,
     media.VIEW,
     tensors.VIEW,
+    training.VIEW,
     logits.VIEW,
     stages.VIEW,
     stream.VIEW,
