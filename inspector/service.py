@@ -487,7 +487,7 @@ def vocabulary_trial(
 
     check_reference("model", model)
     if not local_files and model not in presets.tokenizers():
-        raise _no_such_model(model)
+        raise no_such_model(model)
     job = prepare(request, options, local_files=local_files)
     answer = _call("ids", job, session)
     if answer["error"] is not None:
