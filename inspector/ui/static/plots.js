@@ -19,7 +19,7 @@ const fieldTurns = (pane) => {
 // Template text belongs to the turn that it opens or closes: between two messages, all up to the first control token with
 // the white space after it closes the first; before the first message, all from the last control token on opens it.
 const turnsOf = (pane) => {
-  if (pane.turns) return pane.turns;
+  if (pane.plotTurns) return pane.plotTurns;
   const turns = fieldTurns(pane), control = (i) => pane.has(i, 'special') || pane.has(i, 'added'), blank = (i) => pane.slice(i).every((b) => b === 32 || (b >= 9 && b <= 13));
   const fill = (from, to, turn) => { for (let i = from; i < to; i++) if (turns[i] === BEFORE) turns[i] = turn; };
   let last = BEFORE, from = 0;
@@ -35,7 +35,7 @@ const turnsOf = (pane) => {
     if (turn === PROMPT) { if (i < pane.n) while (i + 1 < pane.n && turns[i + 1] === PROMPT) i++; } else last = turn;
     from = i + 1;
   }
-  return (pane.turns = turns);
+  return (pane.plotTurns = turns);
 };
 
 const turnKey = (turn) => ({ [BEFORE]: 'before', [PROMPT]: 'generation_prompt', [TOOLS]: 'tools', [DOCUMENTS]: 'documents' })[turn] ?? 'messages[' + turn + ']';

@@ -70,7 +70,8 @@ const alarmList = (bench, ui, pane, q) => {
   return list;
 };
 const labelText = (pane) => {
-  const box = el('p', 'ti-labeltext'), clipped = (text) => (text.length > MOST_RUN_TEXT ? [text.slice(0, MOST_RUN_TEXT / 2), text.slice(-MOST_RUN_TEXT / 2)] : [text]);
+  const box = el('p', 'ti-labeltext'); box.tabIndex = 0;
+  const clipped = (text) => (text.length > MOST_RUN_TEXT ? [text.slice(0, MOST_RUN_TEXT / 2), text.slice(-MOST_RUN_TEXT / 2)] : [text]);
   const add = (from, to) => { for (const { start, end, trained, text } of pane.runs.slice(from, to)) {
     const node = el('span', trained ? 'ti-learned' : 'ti-unlearned'), [head, tail] = clipped(text);
     node.title = t(trained ? 'label_trained' : 'label_untrained') + ', ' + t('labels_tokens', { from: start, to: end - 1 });
