@@ -1,6 +1,6 @@
 // Turn by turn: is what is sent a prefix of what is sent next, where does it part and who did it, and what a cache can reuse.
 
-const PREFIX = { block: '16', revision: '', adapter: 'none' }, BLOCKS_OF_CACHE = ['1', '16', '128'], MOST_KEYS = 24;
+const PREFIX = { block: '16', revision: '', adapter: 'none' }, BLOCKS_OF_CACHE = ['1', '16', '128'], MOST_BLOCK_KEYS = 24;
 
 const buildPrefix = (bench) => {
   const node = el('div', 'ti-tool'), bar = el('div', 'ti-askbar'), out = el('div', 'ti-out');
@@ -78,8 +78,8 @@ const partingOf = (bench, q, step, k) => {
 const keysBox = (bench, pane) => {
   const box = el('details', 'ti-box'), list = el('ol', 'ti-keys'), add = (from, to) => { for (const key of pane.keys.slice(from, to)) list.append(el('li', '', key)); };
   box.append(el('summary', 'ti-boxhead', t('prefix_keys', { n: number(pane.keys.length), size: pane.block_size })), el('p', 'ti-dim', t('prefix_keys_about')), list);
-  add(0, MOST_KEYS);
-  if (pane.keys.length > MOST_KEYS) { const more = moreButton(pane.keys.length - MOST_KEYS, () => { more.remove(); add(MOST_KEYS, MOST_KEYS + 2000); }); box.append(more); }
+  add(0, MOST_BLOCK_KEYS);
+  if (pane.keys.length > MOST_BLOCK_KEYS) { const more = moreButton(pane.keys.length - MOST_BLOCK_KEYS, () => { more.remove(); add(MOST_BLOCK_KEYS, MOST_BLOCK_KEYS + 2000); }); box.append(more); }
   if (pane.keys.length) box.append(button('ti-btn', t('copy_keys'), () => bench.copy(pane.keys.join('\n'))));
   return box;
 };
