@@ -33,8 +33,8 @@ from inspector.ui import calls
 MOST_TOP = 100  # rows of next tokens
 MOST_OWN_ANSWER, MOST_ANSWER = 256_000_000, 8_000_000  # characters: for oneself, for strangers
 BRIEF_TEXT = 2000  # characters of the rendered text in a brief answer
+LISTING = "/gradio_api/info"  # where Gradio lists the endpoints with their parameters
 _LISTS = ("tokens", "input_ids", "attention_mask", "position_ids", "assistant_mask", "safe_input_ids")
-_UNSET = python_inspect.Parameter.empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Parameter:
     type: Any
     default: Any
     text: str
+    required: bool = False  # a call without it is answered too: by an error that says so
 
     def check(self, value: Any) -> Any:
         """Give the value.
@@ -61,9 +62,10 @@ class Parameter:
 
 
 _REQUEST = Parameter(
-    "request", str | list | dict, _UNSET,
+    "request", str | list | dict, "",
     "An array of chat messages, or an object with messages, tools, documents and chat_template_kwargs; as JSON, or as JSON "
     "text where the spelling of numbers and the order of keys must be kept.",
+    required=True,
 )  # fmt: skip
 _TOKENIZER = Parameter(
     "tokenizer",
@@ -110,12 +112,22 @@ class Endpoint:
     def answer(self, *values: Any) -> str:
         """Give the answer as JSON text; every error is in it."""
         try:
-            given = dict(zip((parameter.name for parameter in self.parameters), values))
-            checked = {each.name: each.check(given[each.name]) for each in self.parameters}
+            checked = self._checked(values)
             found = self.work(checked)
             return _bounded(_brief(found) if checked.get("brief") else found, "brief" in checked)
         except InspectorError as error:
             return _text(service.failed_answer(self.schema, error))
+
+    def _checked(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """Errors: OptionInvalid for a parameter that is missing, of another type, or one too many."""
+        if len(values) > len(self.parameters):
+            raise _wrong("data", f"{len(values)} values for {len(self.parameters)} parameters", f"see {LISTING}")
+        given = {each.name: each.default for each in self.parameters}
+        given |= dict(zip(given, values))
+        for each in self.parameters:
+            if each.required and (given[each.name] is None or given[each.name] == ""):
+                raise _wrong(each.name, f"{each.name} is missing", f"give {each.name}: {each.text}")
+        return {each.name: each.check(given[each.name]) for each in self.parameters}
 
     def function(self) -> Callable[..., str]:
         """Give the function that Gradio reads names, types, defaults and descriptions from."""
@@ -182,8 +194,8 @@ ENDPOINTS = (
         "template, another revision of it. Sides a and b are TOKENIZER or TOKENIZER,TEMPLATE, such as smollm2,qwq-32b@16488a.",
         (
             _REQUEST,
-            Parameter("a", str, _UNSET, "Side A: TOKENIZER or TOKENIZER,TEMPLATE."),
-            Parameter("b", str, _UNSET, "Side B: TOKENIZER or TOKENIZER,TEMPLATE."),
+            Parameter("a", str, "", "Side A: TOKENIZER or TOKENIZER,TEMPLATE.", True),
+            Parameter("b", str, "", "Side B: TOKENIZER or TOKENIZER,TEMPLATE.", True),
             *_SHARED, _BRIEF,
         ), _compare,
     ),
@@ -325,3 +337,22 @@ def _bounded(value: dict[str, Any], has_brief: bool) -> str:
 
 def _text(value: Any) -> str:
     return calls.escaped(dump_request(value))
+
+
+async def wrong_call(request: Any, error: Exception) -> Any:
+    """Answer a call that names no endpoint or no parameter of one: Gradio itself would say 500 and nothing else."""
+    if "/call/" not in request.url.path:
+        raise error
+    why = " ".join(str(error).split())[:300]
+    told = _wrong(request.url.path.rpartition("/")[2], f"there is no such call: {why}", f"see {LISTING}")
+    body = _text({"error": told.to_dict()}).encode()
+
+    async def response(_scope: Any, _receive: Any, send: Any) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 400, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return response
+
+
+CALL_ERRORS = (TypeError, ValueError, KeyError, AttributeError)  # what Gradio raises for them

@@ -51,7 +51,6 @@ class Page(gr.Blocks):
         self, block_fn: Any, inputs: list[Any], state: Any, explicit_call: bool = False
     ) -> list[Any]:
         """Give the inputs as they came."""
-        self.validate_inputs(block_fn, inputs)
         return list(inputs)
 
     async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
@@ -82,7 +81,10 @@ def launch_settings() -> dict[str, Any]:
         "css": PAGE_CSS,
         "show_error": False,
         "mcp_server": True,
-        "app_kwargs": {"middleware": [(Framing, (), {})]},
+        "app_kwargs": {
+            "middleware": [(Framing, (), {})],
+            "exception_handlers": dict.fromkeys(api.CALL_ERRORS, api.wrong_call),
+        },
     }
 
 
