@@ -89,7 +89,7 @@ const buildBudget = (bench) => {
     turns.hidden = field('whole_turns').closest('.ti-field').hidden;
     first.parentNode.hidden = field('first_turns').closest('.ti-field').hidden;
     order.parentNode.hidden = field('document_order').closest('.ti-field').hidden;
-    if (ui.panes.length) bar.place();
+    bar.place();
     asker.soon(0);
   };
   ui.refresh = refresh;
