@@ -5,7 +5,8 @@
 - Two prompts as a padded batch, against one after the other from the shared prefix (why the sides are not batched).
 - Prompt heat against next-token logits: what the logits of every position cost.
 - A long prompt under way: how long a short prompt of another visitor waits, against the long one.
-Medians of `rounds`, each action in turn. Run: python -m benchmarks.logits [tokens] [rounds]
+Medians of `rounds`, each action in turn. The ratios are of this process's CPU time, which other processes do not disturb;
+that of the last row is of the clock's. Run: python -m benchmarks.logits [tokens] [rounds]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from inspector.backends.local import LocalBackend
 from inspector.sources import resolve_model
 
 EDIT = 5
+WAITS = "short beside long"
 LIMITS = {"A and B": 1.15, "edit at the end": 0.08}
 
 
@@ -52,7 +54,7 @@ class Measured:
         self.backend.next_token_logits(self.model, [self.a, self.b])
 
     def edit(self) -> None:
-        self.backend.next_token_logits(self.model, [self.base[: len(self.base)] + ids_of(EDIT, 4)])
+        self.backend.next_token_logits(self.model, [self.base + ids_of(EDIT, 4)])
 
     def batch(self) -> None:
         rows = np.array([self.a, self.b])
@@ -80,17 +82,17 @@ class Measured:
         return spent
 
 
-def timed(action: Callable[[], object]) -> float:
-    """Give the seconds of a call."""
-    began = time.perf_counter()
+def timed(action: Callable[[], object]) -> tuple[float, float]:
+    """Give the seconds of a call: the clock's and this process's CPU time."""
+    began, busy = time.perf_counter(), time.process_time()
     action()
-    return time.perf_counter() - began
+    return time.perf_counter() - began, time.process_time() - busy
 
 
-def measure(tokens: int, rounds: int) -> dict[str, float]:
-    """Give the median seconds of each action."""
+def measure(tokens: int, rounds: int) -> dict[str, tuple[float, float]]:
+    """Give the median seconds of each action, by the clock and of the CPU."""
     measured = Measured(tokens)
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
     for _ in range(rounds):
         for name, action in (("one alone", measured.alone), ("A and B", measured.both), ("a batch", measured.batch),
                              ("prompt heat", measured.heat)):  # fmt: skip
@@ -100,17 +102,19 @@ def measure(tokens: int, rounds: int) -> dict[str, float]:
         measured.alone()
         found.setdefault("edit at the end", []).append(timed(measured.edit))
         measured.forget()
-        found.setdefault("short beside long", []).append(measured.short_beside_long())
-    return {name: statistics.median(values) for name, values in found.items()}
+        found.setdefault(WAITS, []).append((measured.short_beside_long(), 0.0))
+    return {name: tuple(map(statistics.median, zip(*values))) for name, values in found.items()}  # type: ignore[misc]
 
 
 def main() -> None:
     """Print one row an action."""
     tokens, rounds = (int(value) for value in (*sys.argv[1:], *(1000, 5)[len(sys.argv) - 1 :]))
     found = measure(tokens, rounds)
-    for name, seconds in found.items():
+    clock, busy = found["one alone"]
+    for name, (seconds, spent) in found.items():
         bar = f"  (bar {LIMITS[name]})" if name in LIMITS else ""
-        print(f"{name:20} {1000 * seconds:8.0f} ms  ratio {seconds / found['one alone']:.3f}{bar}")
+        ratio = seconds / clock if name == WAITS else spent / busy
+        print(f"{name:20} {1000 * seconds:8.0f} ms  ratio {ratio:.3f}{bar}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ MOST_OPENERS = 3
 
 
 def model_input(inspection: Inspection, answered: Encoding | None) -> dict[str, Any]:
-    """Give JSON values: input_ids, safe_input_ids, runs, pins, size, vocab_size, bos_id, pad_id, arguments, timings_ms.
+    """Give JSON values: input_ids, safe_input_ids, runs, pins, text, size, vocab_size, bos_id, pad_id, arguments, timings_ms.
 
     `answered`: a render of a short chat with an answer, for the token that ends a turn.
     """
@@ -46,6 +46,7 @@ def model_input(inspection: Inspection, answered: Encoding | None) -> dict[str, 
         "safe_input_ids": encoding.safe_input_ids.tolist(),
         "runs": [list(run) for run in runs(encoding)],
         "pins": [[pin.id, pin.why, pin.text] for pin in watched(tokenizer, template, answered or encoding)],
+        "text": encoding.rendered.text or None,
         "size": tokenizer.size,
         "vocab_size": tokenizer.vocab_size,
         "bos_id": ids.get("bos_token"),

@@ -20,7 +20,7 @@ from inspector import presets, service
 from inspector.backends import Backend, RawLogits, Report
 from inspector.errors import ErrorKind, InspectorError
 from inspector.heat import Run, prompt_heat
-from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_pairing, check_reference, prepare
+from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_reference, prepare
 from inspector.jsontext import loads
 from inspector.logits import rounded
 from inspector.modelinput import stop_ids
@@ -57,12 +57,13 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """One input, ready for the model. `asked`: what modelinput.py gives."""
+    """One input, ready for the model. `asked`: what modelinput.py gives; `note`: how a server reads it."""
 
     job: Job
     model: ModelArtifact
     asked: dict[str, Any]
     generation: dict[str, Any]
+    note: str
 
     @property
     def input_ids(self) -> list[int]:
@@ -162,6 +163,7 @@ def _side(known: tuple[_Prompt, RawLogits], side: dict[str, Any]) -> dict[str, A
     return {
         **side,
         "tokens": len(prompt.input_ids),
+        "note": prompt.note,
         "reused": raw.reused,
         "timings_ms": {name: round(value, 3) for name, value in timings.items()},
         "error": None,
@@ -347,24 +349,12 @@ def _prompt(request: bytes | Fields, options: Options, asking: Asking) -> _Promp
     """Bring an input and the model that reads it. Errors: those of every stage, artifact and limit, ModelInvalid."""
     job = prepare(request, options, local_files=asking.local_files)
     asked = _asked(job, asking)
-    model = _model(asking, job)
-    return _Prompt(job, model, asked, _generation_config(model))
-
-
-def _model(asking: Asking, job: Job) -> ModelArtifact:
-    """Give the model: of a server one of its own, else an artifact that reads the tokenizer's ids."""
-    own: Callable[[str | None], ModelArtifact] | None = getattr(asking.backend, "model", None)
-    if own is not None:
-        return own(asking.model or None)
-    from inspector.sources import resolve_model
-
-    ref = asking.model or DEFAULT_MODEL
-    check_reference("model", ref)
-    if not asking.local_files and ref not in presets.tokenizers():
-        raise service.no_such_model(ref)
-    model = resolve_model(ref)
-    check_pairing(model, job.tokenizer)
-    return model
+    if getattr(asking.backend, "model", None) is None:  # a server names its models itself
+        check_reference("model", asking.model or DEFAULT_MODEL)
+        if not asking.local_files and (asking.model or DEFAULT_MODEL) not in presets.tokenizers():
+            raise service.no_such_model(asking.model)
+    model, note = service.model_for(asking.backend, asking.model or None, job, asked["input_ids"], asked["text"])
+    return _Prompt(job, model, asked, _generation_config(model), note)
 
 
 def _asked(job: Job, asking: Asking) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inspector.backends import RawLogits, load_backend
+from inspector.backends import PaddedRows, RawLogits, load_backend
 from inspector.backends.local import LocalBackend, check_ids, converted_folder
 from inspector.backends.worker import LocalWorker
 from inspector.errors import ErrorKind, InspectorError
@@ -355,6 +355,17 @@ def test_threads_share_the_worker_and_get_their_own_answers(ids, model, worker):
     for thread in threads:
         thread.join()
     assert all(np.array_equal(found[length], expected[length]) for length in expected)
+
+
+def test_the_worker_scores_prompts_and_reads_padded_rows_as_this_process_does(ids, model, local, worker):
+    here, there = (each.prompt_logprobs(model, ids[:12]) for each in (local, worker))
+    assert np.isnan(there.logprobs[0]) and there.ranks.tolist() == here.ranks.tolist()
+    np.testing.assert_allclose(there.logprobs[1:], here.logprobs[1:], atol=1e-4)
+    row = np.array([[0, 0, *ids[:4]]])
+    rows = PaddedRows(row, np.array([[0, 0, 1, 1, 1, 1]]), np.array([[0, 0, 0, 1, 2, 3]]), np.array([5]))
+    (padded,) = worker.padded_logits(model, rows)
+    np.testing.assert_allclose(padded.values, local.next_token_logits(model, [ids[:4]])[0].values, atol=1e-4)
+    assert worker.capabilities == local.capabilities
 
 
 def test_a_worker_killed_between_requests_is_started_again(ids, model, worker):

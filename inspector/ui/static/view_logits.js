@@ -65,6 +65,7 @@ const sideLine = (answer, side, q) => {
   const line = el('div', side.error ? 'ti-err' : 'ti-sideline');
   if (side.error) { line.setAttribute('role', 'alert'); line.textContent = letter(q) + ' \u00b7 ' + side.error.text; return line; }
   const facts = [t('logits_head', { model: answer.model, device: answer.device, dtype: answer.dtype, entropy: side.entropy === null ? '?' : side.entropy.toFixed(3) }), t('side_tokens', { n: number(side.tokens), kept: number(side.reused) })];
+  if (side.note) facts.push('\u26a0 ' + side.note);
   if (side.without_token > 0) facts.push('\u26a0 ' + t('mass_without_token', { mass: percent(side.without_token) }));
   line.append(el('b', '', letter(q)), el('span', 'ti-dim', facts.join(' \u00b7 ')), timeBar(side.timings_ms));
   return line;
