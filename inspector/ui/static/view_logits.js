@@ -86,9 +86,10 @@ const timeBar = (timings) => {
 };
 const distanceLine = (distance, q) => {
   const line = el('div', 'ti-distance'), name = letter(q), meter = el('span', 'ti-meter'), fill = el('span', 'ti-meterfill');
-  fill.style.width = 100 * Math.min(1, (distance.js || 0) / Math.LN2) + '%';
+  const bounds = distance.bounds || {}, figure = (key) => (distance[key] === null && bounds[key] ? nats(bounds[key][0]) + '\u2026' + (bounds[key][1] === null ? '\u221e' : nats(bounds[key][1])) : nats(distance[key]));
+  fill.style.width = 100 * Math.min(1, (distance.js ?? (bounds.js || [0])[0]) / Math.LN2) + '%';
   meter.append(fill); meter.title = t('js_scale'); meter.setAttribute('aria-hidden', 'true');
-  const figures = ['KL(A\u2016' + name + ') ' + nats(distance.kl_ab), 'KL(' + name + '\u2016A) ' + nats(distance.kl_ba), 'JS ' + nats(distance.js) + ' nats'];
+  const figures = ['KL(A\u2016' + name + ') ' + figure('kl_ab'), 'KL(' + name + '\u2016A) ' + figure('kl_ba'), 'JS ' + figure('js') + ' nats'];
   if (distance.max_logit_change !== null) figures.push(t('logit_change', { change: distance.max_logit_change.toFixed(3) }));
   line.append(el('b', '', name + ' \u2194 A'), meter, el('span', '', figures.join(' \u00b7 ')), el('span', distance.top1_changed ? 'ti-changedtop' : 'ti-dim', (distance.top1_changed ? '\u26a0 ' : '\u2713 ') + t(distance.top1_changed ? 'top1_changed' : 'top1_same')));
   return line;
