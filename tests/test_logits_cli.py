@@ -45,7 +45,7 @@ def test_everything_is_in_the_json_and_the_same_figures_in_the_text(chat: str) -
     assert value["sampler"]["sampler"]["order"] == "vllm" and len(value["heat"]["logprobs"]) == 37
     text = run(chat, *EVERYTHING).stdout
     assert "walk: The capital of France is Paris.<|im_end|>\n(an end token)" in text
-    assert "0.1522" in text and f"JS {value['verdict']['distances'][0]['js']}" in text
+    assert "0.1522" in text and "JS 0.178" in text and 0.178 < value["verdict"]["distances"][0]["js"] < 0.179
     assert "right_padded" in text and "loss 4.3224 nats" in text and "top_p 0.9 cuts 49141 tokens" in text
 
 
