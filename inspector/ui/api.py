@@ -90,6 +90,8 @@ _SHARED = (
         "policy", str, "messages",
         "What gives way: messages, keep_first, drop_middle, tokens_left, tokens_right, tokens_middle or reject.",
     ),
+    Parameter("first_turns", int, 1, "Turns at the start that keep_first keeps."),
+    Parameter("whole_turns", bool, False, "Drop a question together with its answers."),
     Parameter("media", str, "auto", "How an image counts: written, expanded, or auto (expanded in a context window)."),
     Parameter("media_rule", str, "", "The image rule of a preset, such as qwen3-vl; empty: the template's."),
     Parameter("image_tokens", int, 0, "Tokens of one image, typed: an estimate; 0: as the rule says."),
@@ -265,6 +267,8 @@ def _options(given: dict[str, Any]) -> Options:
         "engine",
         "max_new_tokens",
         "policy",
+        "first_turns",
+        "whole_turns",
         "media",
     )
     return make_options(
