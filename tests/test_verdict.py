@@ -244,12 +244,12 @@ def test_a_greedy_walk_is_the_model_s_own_greedy_generation(asking):
     from inspector.sources import resolve_model
 
     chat = json.dumps([{"role": "user", "content": "Count to five."}]).encode()
-    steps = list(ask_walk(chat, SMOLLM2, asking, Going(tokens=16)))
+    steps = list(ask_walk(chat, SMOLLM2, asking, Going(tokens=10)))
     loaded = asking.backend._loaded[resolve_model("smollm2").digest, "float32"]
     ids = ask_heat(chat, SMOLLM2, asking)["input_ids"]
     with torch.inference_mode():
         out = loaded.model.generate(
-            torch.tensor([ids]), max_new_tokens=16, do_sample=False, eos_token_id=2, pad_token_id=2
+            torch.tensor([ids]), max_new_tokens=10, do_sample=False, eos_token_id=2, pad_token_id=2
         )
     assert [step["id"] for step in steps] == out[0, len(ids) :].tolist()
 
