@@ -5,6 +5,7 @@ It holds no logic of its own: what is printed comes from `inspection/1` or `comp
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ app = typer.Typer(
 
 ERROR_PREFIX = "inspector: "
 EXIT_DIFFERENT = 1
+EXIT_INTERRUPTED = 130
 COMPLETE_VARIABLE = "_INSPECTOR_COMPLETE"
 
 RequestArg = Annotated[str, typer.Argument(metavar="REQUEST", help="A JSON file, or - for standard input.")]
@@ -307,11 +309,68 @@ def serve(
 
 def main() -> None:
     """Run the command line, or complete what a shell has of it (cli_completion.py)."""
+    _open_streams()
     if COMPLETE_VARIABLE in os.environ:
         from typer.completion import completion_init
 
         completion_init()
-    app(complete_var=COMPLETE_VARIABLE)
+    sys.exit(_exit_code())
+
+
+def _open_streams() -> None:
+    """Open the null device where a standard stream was closed: else the next file that is opened takes its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            with contextlib.suppress(OSError):
+                opened = os.open(os.devnull, os.O_RDWR)
+                os.dup2(opened, number)
+                os.set_inheritable(number, True)  # dup2 leaves it as it is where both are the same
+                if opened != number:
+                    os.close(opened)
+                setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # typer exports only some of what it raises
+
+
+def _exit_code() -> int:
+    """Run the app; what is wrong with the options, or with where the output goes, becomes one line."""
+    try:
+        code = app(complete_var=COMPLETE_VARIABLE, standalone_mode=False)
+        sys.stdout.flush()
+    except _USAGE_ERROR as error:
+        return _usage_error(error)
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except OSError as error:
+        return _output_error(error)
+    return code if isinstance(code, int) else 0
+
+
+def _usage_error(error: Any) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return error.exit_code
+    parameter, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    option = getattr(error, "option_name", None)
+    if parameter is not None:
+        option = parameter.opts[0] if parameter.param_type_name == "option" else parameter.name.upper()
+    near = getattr(error, "possibilities", None)
+    help_of = context.command_path if context is not None else "python -m inspector"
+    remedy = (f"nearest: {', '.join(near)}; " if near else "") + f"`{help_of} --help` lists what there is"
+    message = getattr(error, "message", "") or error.format_message()
+    where = {"option": option} if option else {"command": help_of}
+    return _say(
+        InspectorError(ErrorKind.OptionInvalid, message.rstrip("."), stage="options", where=where, remedy=remedy)
+    )
+
+
+def _output_error(error: OSError) -> int:
+    """Say that the output cannot be written; then nothing more goes there, not even when Python flushes it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    what = f"{error.filename} cannot be used" if error.filename else "the output cannot be written"
+    message, remedy = f"{what}: {error.strerror}", "free space there, or send the output to another place"
+    return _say(InspectorError(ErrorKind.OptionInvalid, message, stage="options", remedy=remedy))
 
 
 def _read(request: str) -> bytes:
@@ -426,17 +485,21 @@ def _run(work: Callable[[], Any], as_json: bool, *, schema: str) -> Any:
             _print_json(service.failed_answer(schema, error))
         _finish(error.to_dict())
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 def _finish(error: dict[str, Any] | None, side: str = "") -> None:
     if error is None:
         return
-    failure = InspectorError.from_dict(error)
+    raise typer.Exit(_say(InspectorError.from_dict(error), side))
+
+
+def _say(failure: InspectorError, side: str = "") -> int:
+    """Print an error as one line; give its exit code."""
     from inspector.terminal import visible
 
     print(ERROR_PREFIX + (f"{side}: " if side else "") + visible(failure.one_line()), file=sys.stderr)
-    raise typer.Exit(failure.kind.exit_code)
+    return failure.kind.exit_code
 
 
 def _print_json(value: Any) -> None:

@@ -189,3 +189,35 @@ def test_help_shows_an_example_for_every_command() -> None:
     for command in ("inspect", "compare", "presets", "count", "fetch", "serve"):
         done = run(command, "--help")
         assert done.returncode == 0 and b"Example:" in done.stdout, command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        (("inspect", "-", "--bogus"), b"option --bogus: "),
+        (("inspect",), b"option REQUEST: "),
+        (("inspect", "-", "--tokenizer"), b"option --tokenizer: "),
+        (("budget", "-", "--context-window", "many"), b"option --context-window: "),
+    ],
+)
+def test_a_wrong_use_is_one_line_too(arguments: tuple[str, ...], place: bytes) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2 and done.stdout == b""
+    assert done.stderr.startswith(b"inspector: OptionInvalid at " + place) and b" -> " in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("inspect - --tokenizer bytes --json >/dev/full", 2, "the output cannot be written: No space left on device"),
+        ("inspect - --tokenizer bytes --json <&-", 2, "expected a value, found the end of the text"),
+        ("inspect - --tokenizer bytes >&-", 0, ""),
+    ],
+)
+def test_a_stream_that_is_closed_or_full_gives_no_traceback(command: str, code: int, said: str) -> None:
+    shell = ["sh", "-c", f"{sys.executable} -m inspector {command}"]
+    done = subprocess.run(shell, input=json.dumps(REQUEST).encode(), capture_output=True, timeout=300)
+    error = done.stderr.decode()
+    assert done.returncode == code and said in error and error.count("\n") == bool(said), error
