@@ -115,11 +115,14 @@ class Subject:
 
     def gone(self, path: str) -> bool:
         """Say whether the budget took this part of the request out: its absence is nobody's fault."""
+        return not self._taken_out.isdisjoint(written_of((path,)))
+
+    @functools.cached_property
+    def _taken_out(self) -> frozenset[str]:
         budget = self.inspection.budget
         if budget is None:
-            return False
-        lost = [*(entry.path for entry in budget.dropped), *(path for path, _tokens in budget.cut)]
-        return any(_inside(path, part) for part in lost)
+            return frozenset()
+        return frozenset((*(entry.path for entry in budget.dropped), *(path for path, _tokens in budget.cut)))
 
     def written_bytes(self, path: str) -> int:
         """Count the bytes that come from a field and what is inside it."""
