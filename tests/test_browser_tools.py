@@ -104,6 +104,28 @@ def test_stages_follow_the_selection_and_open_by_keyboard(bench: Any) -> None:
     unharmed(bench)
 
 
+def test_control_characters_are_told_apart_and_reach_the_tools_as_they_are(open_page: Any) -> None:
+    bench = open_page()
+    bench.type_in("messages", messages("a\r\nb\rc\x00\x07"))
+    bench.open("tokens")
+    assert "c‹0000›‹0007›" in bench.page.locator(".ti-grid .ti-line", has_text="c‹").first.inner_text()
+    for view in ("stages", "tokenizers"):  # a text box holds no CR, what is asked for does
+        with bench.page.expect_request(
+            lambda sent, view=view: f'"fn_name":"{view}"' in (sent.post_data or "")
+        ) as asked:
+            bench.open(view)
+        assert "a\\r\\nb\\rc" in asked.value.post_data
+    bench.type_in("messages", messages("another"))
+    for view in ("stages", "tokenizers"):
+        bench.open(view)
+        assert bench.page.input_value(f'[data-in="{view}_text"]') == "another"
+    bench.type_in("messages", "")
+    bench.open("control")
+    wait(bench, "the messages editor is empty")
+    said = bench.page.locator(".ti-panel .ti-err").first.inner_text()
+    assert said.startswith("line 1, column 1, messages: ") and "→" in said, said
+
+
 def test_a_stream_is_stepped_through_by_keyboard_up_to_a_stop_string(bench: Any) -> None:
     bench.type_in("messages", messages("é🧮 ok", "done</s> never shown"))
     bench.open("stream")

@@ -175,7 +175,7 @@ def test_hostile_text_stays_text_in_a_report() -> None:
     for sides in ((a,), (a, b)):
         [report] = made("html", *sides)
         words = "".join(check_report(report.data.decode()).words)
-        assert HOSTILE[0] in words and "‹202E›txet" in words and "␛[31m" in words
+        assert HOSTILE[0] in words and "‹202E›txet" in words and "‹001B›[31m" in words
     stopped = side(CHAT, tokenizer="smollm2", template_text="{{ raise_exception('<img src=x onerror=alert(1)>') }}")
     words = "".join(check_report(made("html", stopped)[0].data.decode()).words)
     assert "TemplateRaised" in words and "<img src=x onerror=alert(1)>" in words

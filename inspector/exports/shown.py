@@ -19,7 +19,7 @@ def shown(text: str) -> str:
     """Give the text with a sign for every character that would not show.
 
     >>> shown("a\\nb\\u202ec\\x1b")
-    'a⏎b‹202E›c␛'
+    'a⏎b‹202E›c‹001B›'
     """
     return HIDDEN.sub(lambda found: _sign(found[0]), text)
 
@@ -28,6 +28,4 @@ def _sign(char: str) -> str:
     code = ord(char)
     if char in "\n\t":
         return "⏎" if char == "\n" else "⇥"
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"‹{code:04X}›"
+    return f"‹{code:04X}›"

@@ -47,6 +47,7 @@ _Work = Callable[[dict[str, Any], _Asked, ask.Asking, _Run], dict[str, Any]]
 
 def verdict(request: Any) -> str:
     """Give `verdict/1` of all panes; `typed`: a token to watch."""
+    from inspector.ui import payload
 
     def work(request: dict[str, Any], asked: _Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
         sides = [options_of(asked, q) for q in range(len(asked.panes))]
@@ -55,7 +56,7 @@ def verdict(request: Any) -> str:
         found = ask.ask_verdict(asked.fields, sides, asking, top_k=TOP_K, typed=typed, sessions=sessions)
         for side in found["sides"]:
             if side["error"] is not None:
-                side["error"] = {"text": InspectorError.from_dict(side["error"]).one_line()}
+                side["error"] = {"text": payload.error_text(InspectorError.from_dict(side["error"]))}
         return found
 
     return _answered("verdict", work, request)
@@ -113,12 +114,13 @@ def walk(request: Any) -> str:
 
 def whatif(request: Any) -> str:
     """Give `whatif/1` of a pane; its rows come in the progress as they are found."""
+    from inspector.ui import payload
 
     def work(_request: dict[str, Any], asked: _Asked, asking: ask.Asking, run: _Run) -> dict[str, Any]:
         found = ask.ask_whatif(asked.fields, options_of(asked, 0), asking, each=run.found.append)
         for row in found["rows"]:
             if row["error"] is not None:
-                row["error"] = InspectorError.from_dict(row["error"]).one_line()
+                row["error"] = payload.error_text(InspectorError.from_dict(row["error"]))
         return found
 
     return _answered("whatif", work, request)

@@ -76,6 +76,9 @@ const textLine = (name, value, hint) => {
   if (hint) input.placeholder = t(hint);
   return input;
 };
+// A text box turns every CR into LF: what the page itself put there is compared and sent as it was put.
+const isAsPut = (area, put) => put !== null && area.value === put.replace(/\r\n?/g, '\n');
+const exactText = (area, put) => (isAsPut(area, put) ? put : area.value);
 const named = (node, key) => { node.setAttribute('aria-label', t(key)); node.title = t(key); return node; };
 const tokenChip = (piece, id, cls, title) => {
   const cell = el('span', 'ti-seqtok ' + (cls || ''));

@@ -45,8 +45,6 @@ const glyph = (c) => {
   if (c === ' ') return '\u00b7';
   if (c === '\n') return '\u23ce';
   if (c === '\t') return '\u21e5';
-  if (n < 0x20) return String.fromCharCode(0x2400 + n);
-  if (n === 0x7f) return '\u2421';
   return '\u2039' + codePoint(c) + '\u203a';
 };
 // A combining mark at the start would attach itself to the neighbour: give it a ring to sit on.

@@ -4,16 +4,16 @@
 const MOST_STAGE_PIECES = 200, OPEN_DEPTH = 3, NEAR_PARTS = 5;
 
 const buildStages = (bench, kept) => {
-  const node = el('div', 'ti-tool'), area = textBox(3, 'stages_text', kept.text), bar = el('div', 'ti-askbar'), out = el('div', 'ti-out'), lesson = trainer(bench, area, kept.lesson || {});
+  const node = el('div', 'ti-tool'), area = textBox(3, 'stages_text', kept.text), bar = el('div', 'ti-askbar'), out = el('div', 'ti-out'), lesson = trainer(bench, () => exactText(area, ui.filled), kept.lesson || {});
   const ui = { node, filled: kept.filled ?? null };
-  const asker = new Asker(bench, 'stages', () => ({ text: area.value, tokenizers: [...new Set(bench.read().panes.map((pane) => pane.tokenizer))] }), (...given) => drawStages(bench, out, ...given));
+  const asker = new Asker(bench, 'stages', () => ({ text: exactText(area, ui.filled), tokenizers: [...new Set(bench.read().panes.map((pane) => pane.tokenizer))] }), (...given) => drawStages(bench, out, ...given));
   ui.keep = () => ({ text: area.value, filled: ui.filled, lesson: lesson.keep() });
   const fill = () => { area.value = ui.filled = selectedText(bench); asker.soon(0); };
   ui.take = fill;
   area.addEventListener('input', () => asker.soon(250));
   bar.append(labelled('stages_text', area, 'ti-wideask'));
   node.append(bar, out, lesson.node);
-  ui.refresh = () => { if (ui.filled === null || area.value === ui.filled) area.value = ui.filled = selectedText(bench); asker.soon(asker.answer ? 300 : 0); };
+  ui.refresh = () => { if (ui.filled === null || isAsPut(area, ui.filled)) area.value = ui.filled = selectedText(bench); asker.soon(asker.answer ? 300 : 0); };
   return ui;
 };
 
@@ -157,11 +157,11 @@ const postParts = (pane) => {
 };
 
 // ---- merges being learned -------------------------------------------------------------------------------------------
-const trainer = (bench, area, kept) => {
+const trainer = (bench, given, kept) => {
   const node = el('details', 'ti-box ti-lesson'), body = el('div'), out = el('div', 'ti-out'), count = textLine('train_merges', kept.count || '20');
   count.inputMode = 'numeric';
   node.open = Boolean(kept.open);
-  const asker = new Asker(bench, 'train', () => ({ text: area.value, num_merges: /^\d{1,4}$/.test(count.value.trim()) ? +count.value : null }), (answer, busy, doing) => {
+  const asker = new Asker(bench, 'train', () => ({ text: given(), num_merges: /^\d{1,4}$/.test(count.value.trim()) ? +count.value : null }), (answer, busy, doing) => {
     if (!answerState(out, answer, busy, doing)) return;
     stepper.node.hidden = !answer.merges.length;
     stepper.bound(answer.merges.length - 1);

@@ -8,7 +8,7 @@ const buildTokenizers = (bench, kept) => {
   const node = el('div', 'ti-tool'), area = textBox(3, 'tokenizers_text', kept.text), out = el('div', 'ti-out'), other = textLine('tokenizers_other', '', 'tokenizers_add_hint'), list = el('datalist');
   const saved = storedChoice(), ui = { node, chosen: kept.chosen || saved.chosen, prices: kept.prices || saved.prices, rows: kept.rows || null, filled: kept.filled ?? null, open: new Set(kept.open), bites: kept.bites || new Map() };
   ui.keep = () => ({ text: area.value, chosen: ui.chosen, prices: ui.prices, rows: ui.rows, filled: ui.filled, open: [...ui.open], bites: ui.bites });
-  const body = () => (ui.chosen && ui.chosen.length ? { text: area.value, tokenizers: ui.chosen } : null);
+  const body = () => (ui.chosen && ui.chosen.length ? { text: exactText(area, ui.filled), tokenizers: ui.chosen } : null);
   const draw = (...given) => drawTokenizers(bench, out, given, ui, remove);
   const asker = new Asker(bench, 'tokenizers', body, draw);
   const changed = () => { storeChoice(ui); if (ui.chosen.length) asker.soon(0); else out.replaceChildren(el('p', 'ti-note', t('tokenizers_none'))); };
@@ -42,7 +42,7 @@ const buildTokenizers = (bench, kept) => {
   row.append(labelled('tokenizers_add', other, 'ti-midask'), list, button('ti-btn', t('add'), add), button('ti-btn', t('add_panes'), () => { ui.chosen = [...new Set([...ui.chosen || [], ...panes()])]; changed(); }));
   node.append(bar, row, out);
   ui.refresh = () => {
-    if (ui.filled === null || area.value === ui.filled) area.value = ui.filled = selectedText(bench);
+    if (ui.filled === null || isAsPut(area, ui.filled)) area.value = ui.filled = selectedText(bench);
     if (!ui.started) { ui.started = true; start(); } else asker.soon(300);
   };
   return ui;

@@ -28,8 +28,10 @@ def answer(inspections: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pane(inspection: Any) -> dict[str, Any]:
+    from inspector.ui.payload import error_text
+
     if inspection.encoding is None:
-        return {"error": inspection.error.one_line() if inspection.error else "no tokens"}
+        return {"error": error_text(inspection.error) if inspection.error else "no tokens"}
     return data(inspection)
 
 
@@ -159,11 +161,12 @@ def _defence(defence: Any, num_sent: int) -> dict[str, Any]:
 def call_paths(encoding: Encoding) -> list[dict[str, Any]]:
     """Give the call paths with what is wrong about each: double_bos, no_bos, eos_at_end, eos_after_prompt, other_ids."""
     from inspector.control import encode_paths
+    from inspector.ui.payload import error_text
 
     try:
         paths = encode_paths(encoding)
     except InspectorError as error:
-        return [{"call": "tokenizer(rendered)", "error": error.one_line(), "warnings": []}]
+        return [{"call": "tokenizer(rendered)", "error": error_text(error), "warnings": []}]
     has_bos = "bos_token" in encoding.tokenizer.special_token_ids
     some_bos = any(path.leading_bos for path in paths)
     prompted = encoding.rendered.generation_prompt is not None
