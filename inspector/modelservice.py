@@ -170,6 +170,24 @@ def _side(known: tuple[_Prompt, RawLogits], side: dict[str, Any]) -> dict[str, A
     }
 
 
+def ask_server(url: str, *, public: bool) -> dict[str, Any]:
+    """Give `server/1`: what a model server says of itself, and what it can give. Errors: OptionInvalid, those of a server."""
+    from inspector.backends.openai import connect
+
+    backend = connect(url, public)
+    server = backend.server()
+    return {
+        "schema": "server/1",
+        "kind": server.kind,
+        "models": [backend.model().id] if len(server.models) == 1 else list(server.models),  # a path is not shown
+        "vocabulary": server.vocabulary,
+        "window": server.window,
+        "dtype": server.dtype,
+        "full_vocabulary": (capable := backend.capabilities).full_vocabulary,
+        "prompt_logprobs": capable.prompt_logprobs,
+    }
+
+
 def ask_heat(request: bytes | Fields, options: Options, asking: Asking) -> dict[str, Any]:
     """Give `heat/1` of one input. Errors: those of the input, the model, PromptTooLong, CapabilityMissing."""
     prompt = _prompt(request, options, asking)

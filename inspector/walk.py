@@ -6,6 +6,7 @@ that stops is a step like any other, and says which rule it met.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ class StopRules:
 
 @dataclass(frozen=True, slots=True)
 class WalkStep:
-    """One new token. `rank` 1 = the most probable; `stop`: None, "eos", "length", "window" or the stop string that was met."""
+    """One new token. `logprob` NaN and `rank` 0: a server did not list it; `rank` 1 = the most probable; `stop`: None, "eos", "length", "window" or the stop string that was met."""
 
     id: int
     logprob: float
@@ -41,10 +42,10 @@ class WalkStep:
     timings_ms: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give JSON values."""
+        """Give JSON values; a log-probability that is not known is null."""
         return {
             "id": self.id,
-            "logprob": rounded(self.logprob),
+            "logprob": None if math.isnan(self.logprob) else rounded(self.logprob),
             "rank": self.rank,
             "candidates": [{"id": token, "logprob": rounded(logprob)} for token, logprob in self.candidates],
             "stop": self.stop,

@@ -474,6 +474,20 @@ def test_a_comparison_over_most_probable_tokens_gives_bounds_and_no_divergence(s
     assert a["entropy"] is None and a["top"][0]["logit"] is None and "no /tokenize" in a["note"]
 
 
+def test_a_verdict_and_a_walk_over_listed_tokens_conform_and_what_is_not_listed_has_no_figure(
+    server: Told, question: str
+) -> None:
+    server.answers.update({"/v1/models": VLLM, "/v1/completions": lambda _body: completion(legacy(TOP), read=None)})
+    done = run("logits", question, "--b", "smollm2,raw", "--backend-url", server.url, "--text", "zebra", "--what-if")
+    assert done.exit_code == 0, done.stderr
+    value = valid("logits/1", json.loads(done.stdout))
+    verdict = valid("verdict/1", value["verdict"])
+    assert verdict["full_vocabulary"] is False and verdict["distances"][0]["bounds"]["kl_ab"][1] is None
+    step = value["walk"][0]
+    assert (step["logprob"], step["rank"]) == (None, 0) and step["piece"] and len(step["candidates"]) == 3
+    assert any(row["distance"] and row["distance"]["js"] is None for row in value["whatif"]["rows"])
+
+
 def test_backend_options_that_contradict_each_other_are_refused(question: str) -> None:
     for options in (("--backend", "openai"), ("--backend", "local", "--backend-url", "http://h"), ("--backend", "x")):
         done = run("inspect", question, *options)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe import add_axe, faults
 from page import HOSTILE, NARROW, WIDE, Inspector, messages, shot
 
 pytestmark = pytest.mark.browser
@@ -113,6 +114,19 @@ def test_heat_is_a_table_and_a_colour_with_a_second_cue(bench: Any) -> None:
     page.locator(".ti-askheat").click()
     page.locator(".ti-tok.ti-su6").first.wait_for(timeout=MODEL_MS)
     assert "earlier input" in page.evaluate("() => { const b = document.querySelector('#bench .ti').parentNode.bench; b.view = 'logits'; b.draw(true); return document.querySelector('.ti-model .ti-logbar').textContent; }")  # fmt: skip
+
+
+def test_no_part_of_the_tab_has_a_serious_fault_in_light_or_dark(bench: Any) -> None:
+    page = bench.page
+    bench.open("logits")
+    for part in ("sampler", "walk", "whatif", "heat"):
+        unfold(bench, part)
+    page.get_by_text("Compute next-token logits").click()
+    wait(bench, "!document.querySelector('.ti-panel [aria-busy=true]') && document.querySelector('.ti-sampled') && document.querySelectorAll('.ti-heattable').length === 2")  # fmt: skip
+    add_axe(page)
+    for theme in ("light", "dark"):
+        assert faults(page) == [], theme
+        page.click('[data-act="dark"]')
 
 
 def test_it_fits_a_phone_in_the_dark_and_in_chinese(bench: Any) -> None:

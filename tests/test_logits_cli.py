@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+from inspector import schemas
 from inspector.cli import app
 
 EVERYTHING = (
@@ -34,8 +36,15 @@ def run(chat: str, *arguments: str) -> Any:
     return CliRunner().invoke(app, ["logits", chat, "--backend", "local", *arguments])
 
 
+def conforms(value: Any) -> Any:
+    """Hold a printed value, and each part of it that has a schema of its own, to its schema."""
+    for part in (value, *(part for part in value.values() if isinstance(part, dict) and "schema" in part)):
+        jsonschema.Draft202012Validator(schemas.schema(part["schema"])).validate(part)
+    return value
+
+
 def test_everything_is_in_the_json_and_the_same_figures_in_the_text(chat: str) -> None:
-    value = json.loads(run(chat, *EVERYTHING, "--json").stdout)
+    value = conforms(json.loads(run(chat, *EVERYTHING, "--json").stdout))
     assert list(value) == ["schema", "verdict", "sampler", "heat", "whatif", "walk", "error"] and value["error"] is None
     assert [row["piece"] for row in value["verdict"]["rows"][:2]] == ["The", "L"]
     assert (
@@ -53,6 +62,7 @@ def test_a_wrong_setting_a_wrong_pairing_and_no_server_are_named(chat: str, tmp_
     refused = run(chat, "--sampler", "temperature=hot")
     assert refused.exit_code == 2 and "--sampler" in refused.stderr
     paired = run(chat, "--tokenizer", "qwen3", "--json")
-    assert paired.exit_code == 2 and json.loads(paired.stdout)["error"]["kind"] == "ModelInvalid"
-    assert run(chat, "--backend", "openai").exit_code == 2
+    assert paired.exit_code == 2 and conforms(json.loads(paired.stdout))["error"]["kind"] == "ModelInvalid"
+    nowhere = run(chat, "--backend", "openai", "--json")
+    assert nowhere.exit_code == 2 and conforms(json.loads(nowhere.stdout))["error"]["kind"] == "OptionInvalid"
     assert run(chat, "--dtype", "int3").exit_code == 2

@@ -101,6 +101,14 @@ def listed_urls() -> tuple[str, ...]:
     return tuple(os.environ.get(LIST_VARIABLE, "").split())
 
 
+def listed_roots() -> tuple[str, ...]:
+    """Give the servers that the operator listed, as they may be shown: no address with a user or password is one.
+
+    Errors: OptionInvalid for one that is no address.
+    """
+    return tuple(dict.fromkeys(map(_root, listed_urls())))
+
+
 def _root(url: str) -> str:
     try:
         parts = urlsplit(url.strip())

@@ -36,6 +36,7 @@ CORE_SCRIPTS = (
     "options",
     "budget_bar",
     "surprise",
+    "logits_server",
     "logits_parts",
     "batch_grid",
     "training_labels",

@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from inspector import presets
+from inspector.backends.endpoint import listed_roots
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
-from inspector.ui import api, diff, exports, findings, model, records, serve, shares, templates, tools, training
+from inspector.ui import api, calls, diff, exports, findings, model, records, serve, shares, templates, tools, training
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.framing import Framing
 from inspector.ui.html import Bench
@@ -96,6 +97,8 @@ def start_value() -> str:
         "documents": "",
         "arguments": "",
         "model": DEFAULT_MODEL,
+        "backend": "",
+        "backend_model": "",
         "openai_model": "",
         "whole_turns": False,
         "first_turns": "",
@@ -111,6 +114,7 @@ def start_value() -> str:
         "policy": POLICIES,
         "engines": PAGE_ENGINES,
         "models": [preset.id for preset in presets.tokenizers().values() if preset.model is not None],
+        "servers": {"listed": listed_roots(), "typed": calls.own_machine()},
         "presets": choices(),
         "shares": shares.terms(),
         "examples": [example.to_dict() for example in EXAMPLES],

@@ -1,6 +1,7 @@
 """What the page's script may ask a model for: the verdict, a prompt's heat, a sampler's view, steps of a walk, what-ifs.
 
-Each takes what serve.view takes, with `model` and `dtype`; a walk, a heat, a sampler and what-ifs are of one pane. A newer call
+Each takes what serve.view takes, with `model` and `dtype`, and `backend`, the URL of a model server, where not this machine is to
+compute: any on a page for oneself, on a page for others one that the operator listed; a walk, a heat, a sampler and what-ifs are of one pane. A newer call
 of the same question of a page takes the place of the older one, which stops computing. Errors are values of the answer.
 """
 
@@ -13,10 +14,11 @@ from typing import Any
 
 from inspector import modelservice as ask
 from inspector import service
+from inspector.backends import Backend, load_backend
 from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL
 from inspector.sandbox import CallCancelled
-from inspector.ui.calls import malformed, own_machine, text_of
+from inspector.ui.calls import answered, malformed, own_machine, text_of
 from inspector.ui.serve import _Asked, checked, options_of
 
 TOP_K = 20
@@ -126,6 +128,13 @@ def whatif(request: Any) -> str:
     return _answered("whatif", work, request)
 
 
+def model_server(request: Any) -> str:
+    """Say what a model server is and can give: `{session, backend}`; `server/1`."""
+    return answered(
+        lambda given, _session: ask.ask_server(_text(given.get("backend")), public=not own_machine()), request
+    )
+
+
 def model_progress(request: Any) -> str:
     """Say what a question is at: `{session, what}`; `{doing, done, total, found}`, or "null"."""
     run = _run_of(request)
@@ -162,8 +171,8 @@ def _answered(what: str, work: _Work, request: Any) -> str:
             other.cancel.set()
         _runs[key] = run
         asking = ask.Asking(
-            str(request.get("model") or DEFAULT_MODEL),
-            service.model_worker(),
+            str(request.get("model") or ("" if request.get("backend") else DEFAULT_MODEL)),
+            _backend(request.get("backend")),
             dtype=str(request["dtype"]) if request.get("dtype") else None,
             session=f"page-{asked.child()}",
             local_files=own_machine(),
@@ -178,6 +187,11 @@ def _answered(what: str, work: _Work, request: Any) -> str:
     finally:
         if key is not None and _runs.get(key) is run:
             del _runs[key]
+
+
+def _backend(url: Any) -> Backend:
+    """Give this machine's worker, or the server of that URL. Errors: OptionInvalid for one that this page may not ask."""
+    return load_backend("openai", _text(url), public=not own_machine()) if url else service.model_worker()
 
 
 def _ids(value: Any) -> list[int]:
@@ -197,4 +211,13 @@ def _text(value: Any) -> str:
     return value
 
 
-FUNCTIONS = (verdict, heat, sampler, walk, whatif, model_progress, model_cancel)  # what the page's script may call
+FUNCTIONS = (
+    verdict,
+    heat,
+    sampler,
+    walk,
+    whatif,
+    model_server,
+    model_progress,
+    model_cancel,
+)  # what the page's script may call

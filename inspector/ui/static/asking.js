@@ -23,6 +23,7 @@ class Asking {
   // The input may be another one: ask for the panes that it concerns. `force`: for all, whatever they were asked.
   changed(force) {
     showFewFields(this);
+    forgetOtherModel(this);
     this.writing.noticed();
     const keys = keysOf(this.read()), now = Date.now(), other = this.slots.map((slot, q) => Boolean(force) || !sameKeys(slot.sent, keys[q]));
     // Panes without a clock of their own show one time, so that they can be compared.

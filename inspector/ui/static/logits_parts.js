@@ -16,21 +16,30 @@ const logitsParts = (bench, kept) => {
     pane.q = Math.min(pane.q, count - 1); which.value = pane.q;
   };
   const walk = walkPart(bench, one, kept.walk || {}), parts = { sampler: samplerPart(bench, one, kept.sampler || {}, walk), walk, whatif: whatifPart(bench, one), heat: heatPart(bench) };
+  const openPart = (name, part) => { if (!serverLacks(bench, name)) part.opened(); };
   const boxes = Object.entries(parts).map(([name, part]) => {
     const box = el('details', 'ti-part-' + name + ' ti-modelpart'), head = el('summary', '', t('part_' + name));
-    box.append(head, el('p', 'ti-dim', t('part_' + name + '_why')), part.node);
+    const hold = el('fieldset', 'ti-hold'), lacks = el('p', 'ti-lacks');
+    lacks.id = FLOW.uid + '-lacks-' + name; lacks.hidden = true; hold.setAttribute('aria-describedby', lacks.id); hold.setAttribute('aria-label', t('part_' + name));
+    hold.append(part.node);
+    box.append(head, el('p', 'ti-dim', t('part_' + name + '_why')), lacks, hold);
+    part.hold = (reason) => { hold.disabled = Boolean(reason); lacks.hidden = !reason; lacks.textContent = reason && '\u26a0 ' + reason; };
     box.open = Boolean((kept.open || []).includes(name));
-    box.addEventListener('toggle', () => { if (box.open) part.opened(); });
+    box.addEventListener('toggle', () => { if (box.open) openPart(name, part); });
     part.box = box;
     return box;
   });
-  which.addEventListener('change', () => { pane.q = +which.value; for (const part of Object.values(parts)) { part.forget(); if (part.box.open) part.opened(); } });
+  which.addEventListener('change', () => { pane.q = +which.value; for (const [name, part] of Object.entries(parts)) { part.forget(); if (part.box.open) openPart(name, part); } });
   node.append(labelled('of_pane', which, 'ti-inline'), ...boxes);
   return {
     node,
     keep: () => ({ open: Object.keys(parts).filter((name) => parts[name].box.open), walk: walk.keep(), sampler: parts.sampler.keep() }),
     // `fresh`: there is a new verdict; what hangs on the input is old.
-    refresh: (fresh) => { fillPanes(); if (fresh) for (const part of Object.values(parts)) { part.forget(); if (part.box.open && part !== walk && part !== parts.whatif) part.opened(); } },
+    refresh: (fresh) => {
+      fillPanes();
+      for (const [name, part] of Object.entries(parts)) part.hold(serverLacks(bench, name));
+      if (fresh) for (const [name, part] of Object.entries(parts)) { part.forget(); if (part.box.open && part !== walk && part !== parts.whatif) openPart(name, part); }
+    },
     goOn: (row) => { walk.box.open = true; walk.begin(row); walk.box.scrollIntoView({ block: 'nearest' }); },
   };
 };
@@ -173,8 +182,8 @@ const whatifTable = (rows) => {
     const line = el('tr'), name = el('td', 'ti-casename', t('case_' + row.name)), meter = el('td', 'ti-barcell'), fill = el('span', 'ti-bar ti-bar1'), top = el('td', 'ti-piece');
     name.title = t('case_' + row.name + '_why');
     if (row.error) { const cell = el('td'); cell.colSpan = 3; cell.append(el('span', 'ti-hot', row.error)); line.append(name, cell); node.append(line); continue; }
-    fill.style.width = Math.max(0.5, (100 * (row.distance.js || 0)) / Math.LN2) + '%';
-    meter.append(fill, el('span', 'ti-barnum', nats(row.distance.js) + (row.distance.max_logit_change === null ? '' : ' \u00b7 ' + t('logit_change', { change: row.distance.max_logit_change.toFixed(3) }))));
+    fill.style.width = Math.max(0.5, (100 * leastJs(row.distance)) / Math.LN2) + '%';
+    meter.append(fill, el('span', 'ti-barnum', distanceFigure(row.distance, 'js') + (row.distance.max_logit_change === null ? '' : ' \u00b7 ' + t('logit_change', { change: row.distance.max_logit_change.toFixed(3) }))));
     top.append(el('span', row.distance.top1_changed ? 'ti-changedtop' : '', (row.distance.top1_changed ? '\u26a0 ' : '') + spelledToken(row.top) + ' ' + percent(row.top.prob)));
     line.append(name, meter, top, el('td', 'ti-num', number(row.tokens)));
     node.append(line);

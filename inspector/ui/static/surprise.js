@@ -11,6 +11,7 @@ class ModelAsker {
   constructor(bench, name, changed) { Object.assign(this, { bench, name, changed, busy: false, doing: '', turn: 0, found: [] }); }
   // The answer; null when a newer question came, `{cancelled: true}` when it was given up.
   async ask(body, what = this.name) {
+    if (!serverAgreed(this.bench)) return { cancelled: true };
     const { server, session } = this.bench, mine = ++this.turn;
     Object.assign(this, { busy: true, doing: t('computing'), found: [], what });
     this.changed();
@@ -20,7 +21,7 @@ class ModelAsker {
       this.doing = doingOf(run); this.found = run.found;
       this.changed();
     }, 400);
-    const text = await server[this.name]({ session, model: this.bench.modelRef(), dtype: this.bench.state.dtype || null, turn: mine, ...body });
+    const text = await server[this.name]({ session, ...modelAsked(this.bench), turn: mine, ...body });
     clearInterval(watch);
     if (mine !== this.turn) return null;
     Object.assign(this, { busy: false, doing: '' });
@@ -71,6 +72,11 @@ const surpriseSwitch = (bench, host) => {
   bench.heatAsker = bench.heatAsker || new ModelAsker(bench, 'heat', () => { if (bench.view === 'tokens') bench.drawTools(); });
   const asker = bench.heatAsker, ask = () => askHeats(bench, asker, (failed) => { state.heatErrors = failed; bench.drawTools(); bench.draw(true); });
   if (asker.busy) { const line = el('span', 'ti-dim', asker.doing); line.setAttribute('role', 'status'); host.append(line, button('ti-btn', t('give_up'), () => asker.giveUp())); return; }
-  if (heatless(state).length) host.append(button('ti-btn ti-askheat', t('ask_heat'), ask));
+  const lacks = serverLacks(bench, 'heat');
+  if (heatless(state).length) {
+    const go = button('ti-btn ti-askheat', t('ask_heat'), ask);
+    go.disabled = Boolean(lacks);
+    host.append(go, ...(lacks ? [el('span', 'ti-dim', '\u26a0 ' + lacks)] : []));
+  }
   for (const text of state.heatErrors || []) host.append(alertLine(text));
 };
