@@ -113,7 +113,7 @@ def test_heat_is_a_table_and_a_colour_with_a_second_cue(bench: Any) -> None:
     assert page.locator(".ti-tok.ti-su6").count() == 0
     page.locator(".ti-askheat").click()
     page.locator(".ti-tok.ti-su6").first.wait_for(timeout=MODEL_MS)
-    assert "earlier input" in page.evaluate("() => { const b = document.querySelector('#bench .ti').parentNode.bench; b.view = 'logits'; b.draw(true); return document.querySelector('.ti-model .ti-logbar').textContent; }")  # fmt: skip
+    assert "earlier input" in page.evaluate("() => { const b = document.querySelector('#bench .ti').parentNode.bench; b.view = 'logits'; b.draw(true); return document.querySelector('.ti-model > .ti-logbar').textContent; }")  # fmt: skip
 
 
 def test_no_part_of_the_tab_has_a_serious_fault_in_light_or_dark(bench: Any) -> None:

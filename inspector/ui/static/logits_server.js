@@ -27,7 +27,7 @@ const serverKind = ({ kind }) => (kind === 'other' ? t('server_kind_other') : ki
 const holdsSecret = (text) => { try { const { username, password, search, hash } = new URL(text); return Boolean(username || password || search || hash); } catch (error) { return false; } };
 const serverFacts = (about) => [
   serverKind(about), about.models.slice(0, 4).map(show).join(', '), about.window === null ? '' : t('server_window', { n: number(about.window) }),
-  (about.full_vocabulary ? '\u2713 ' : '\u2717 ') + t(about.full_vocabulary ? 'server_full' : 'server_listed'), (about.prompt_logprobs ? '\u2713 ' : '\u2717 ') + t(about.prompt_logprobs ? 'server_heat' : 'server_without_heat'),
+  (about.full_vocabulary ? '\u2713 ' : '\u2717 ') + t(about.full_vocabulary ? 'server_full' : 'server_listed'), (about.prompt_logprobs ? '\u2713 ' : '\u2717 ') + t(about.prompt_logprobs ? 'server_heat' : 'server_without_heat'), '\u2717 ' + t('server_own_dtype'),
 ].filter(Boolean).join(' \u00b7 ');
 
 // The controls. `ask()`: a person chose; `changed()`: it is known what the server can give.

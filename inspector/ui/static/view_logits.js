@@ -60,7 +60,7 @@ const wideTable = (node) => { const frame = el('div', 'ti-logframe'); frame.appe
 const verdictNote = (answer) => [
   t('bars_scaled', { most: percent(mostProbable(answer)) }),
   answer.rows_of_model === null ? t('listed_only') : t('three_sizes', { rows: number(answer.rows_of_model), size: number(answer.size_of_tokenizer), vocab: number(answer.vocab_size) }),
-  answer.backend === 'openai' ? t('server_dtype_note', { dtype: answer.dtype }) : t('dtype_note', { dtype: answer.dtype }),
+  answer.backend === 'openai' ? (answer.dtype === 'unknown' ? t('server_dtype_unknown') : t('server_dtype_note', { dtype: answer.dtype })) : t('dtype_note', { dtype: answer.dtype }),
 ].join(' ');
 const mostProbable = (answer) => Math.max(1e-9, ...answer.rows.flatMap((row) => row.cells.map((cell) => (cell ? cell.prob : 0))));
 
