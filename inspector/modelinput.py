@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,11 +103,3 @@ def thinking_argument(template: str) -> str | None:
     except InspectorError:
         return None
     return next((name for name in ("enable_thinking", "thinking") if name in named), None)
-
-
-def stop_ids(generation_config: Mapping[str, Any], eos_id: int | None) -> list[int]:
-    """Give the ids at which an engine stops: all of `eos_token_id`, else the tokenizer's EOS."""
-    listed = generation_config.get("eos_token_id")
-    values = listed if isinstance(listed, list) else [listed]
-    found = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
-    return found or ([] if eos_id is None else [eos_id])

@@ -23,11 +23,10 @@ from inspector.heat import Run, prompt_heat
 from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_reference, prepare
 from inspector.jsontext import loads
 from inspector.logits import rounded
-from inspector.modelinput import stop_ids
 from inspector.sampling import Sampler, sample_view
 from inspector.sources import ModelArtifact
 from inspector.verdict import Pin, distance, verdict
-from inspector.walk import StopRules, walk
+from inspector.walk import StopRules, stop_ids, walk
 from inspector.whatif import Variant, other_render, sent_otherwise
 
 MOST_TYPED = 64

@@ -7,7 +7,7 @@ that stops is a step like any other, and says which rule it met.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,3 +118,11 @@ def _stop(
     if rules.window is not None and length >= rules.window:
         return "window"
     return "length" if len(new) >= rules.max_tokens else None
+
+
+def stop_ids(generation_config: Mapping[str, Any], eos_id: int | None) -> list[int]:
+    """Give the ids at which an engine stops: all of `eos_token_id`, else the tokenizer's EOS."""
+    listed = generation_config.get("eos_token_id")
+    values = listed if isinstance(listed, list) else [listed]
+    found = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    return found or ([] if eos_id is None else [eos_id])

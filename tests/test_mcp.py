@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -33,7 +34,8 @@ def spoken(address: str) -> dict[str, Any]:
                 "wrong": await session.call_tool("inspect", {"request": EVIL, "template_text": "{% if"}),
             }
 
-    return asyncio.run(talk())
+    with ThreadPoolExecutor(1) as pool:  # a browser test before this one has left a loop running in its own thread
+        return pool.submit(asyncio.run, talk()).result()
 
 
 def value(answer: Any) -> dict[str, Any]:

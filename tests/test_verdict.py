@@ -12,7 +12,7 @@ from inspector.errors import ErrorKind, InspectorError
 from inspector.heat import Run, prompt_heat
 from inspector.job import make_options
 from inspector.logits import compare_logits, log_softmax, summarize
-from inspector.modelinput import stop_ids, thinking_argument, watched
+from inspector.modelinput import thinking_argument, watched
 from inspector.modelservice import (
     Asking,
     Going,
@@ -26,7 +26,7 @@ from inspector.sampling import ORDERS, Sampler, sample_view
 from inspector.sources import resolve_tokenizer
 from inspector.tokenizers import load_tokenizer
 from inspector.verdict import Pin, distance, verdict
-from inspector.walk import StopRules, walk
+from inspector.walk import StopRules, stop_ids, walk
 from inspector.whatif import other_render, sent_otherwise
 
 QUESTION = json.dumps([{"role": "user", "content": "What is the capital of France?"}]).encode()
