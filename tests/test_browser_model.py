@@ -85,6 +85,17 @@ def test_a_walk_reaches_its_end_branches_and_takes_a_typed_text(bench: Any) -> N
     )
     box.locator(".ti-branches .ti-link").last.click()
     assert "Paris" in box.locator(".ti-walked").inner_text()
+    given = bench.page.input_value('[data-in="messages"]')
+    bench.page.fill('[data-in="messages"]', given.replace("France", "Spain"))
+    bench.settle()
+    box.locator(".ti-oldwalk").wait_for()
+    assert "The prompt has changed since" in box.inner_text()
+    bench.page.fill('[data-in="walk_text"]', " Madrid")
+    bench.page.press('[data-in="walk_text"]', "Enter")
+    wait(bench, "document.querySelectorAll('.ti-walktok').length > 0 && !document.querySelector('.ti-oldwalk')")
+    assert "Paris" not in box.locator(".ti-walked").inner_text()
+    bench.page.fill('[data-in="messages"]', given)
+    bench.settle()
 
 
 def test_what_ifs_are_rows_and_those_that_do_not_apply_say_why(bench: Any) -> None:

@@ -181,6 +181,12 @@ def test_hostile_text_stays_text_in_a_report() -> None:
     assert "TemplateRaised" in words and "<img src=x onerror=alert(1)>" in words
 
 
+def test_a_report_withholds_what_a_record_withholds() -> None:
+    given = {"messages": CHAT, "api_key": "zz-planted-zz", "temperature": 0.5}
+    page = made("html", side(given, tokenizer="smollm2"))[0].data.decode()
+    assert "zz-planted-zz" not in page and "its name says that it is a secret" in page and "temperature" in page
+
+
 def test_a_report_says_what_was_sent_and_where_two_part() -> None:
     a, b = (side(CHAT, tokenizer="smollm2", template=template) for template in ("qwq-32b", "qwq-32b@16488a"))
     words = "".join(check_report(made("html", a)[0].data.decode()).words)

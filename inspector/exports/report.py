@@ -249,12 +249,21 @@ def _tokens(tokens: list[dict[str, Any]] | None) -> Markup:
 def _request(request: dict[str, Any] | None) -> Markup:
     if request is None:
         return Markup("")
-    from inspector.request import dump_request
+    from inspector.request import KNOWN_KEYS, dump_request
+    from inspector.withheld import without_secrets
 
-    given = {key: value for key, value in request.items() if key != "changes"}
+    kept: list[dict[str, str]] = []
+    given = {
+        key: value if key in KNOWN_KEYS else without_secrets({key: value}, "", kept)[key]
+        for key, value in request.items()
+        if key != "changes"
+    }
     rows = [(text(c["path"]), sentence(c["what"]), text(c["by"])) for c in request["changes"]]
     changes = _table("Changes before rendering", ("path", "what", "by"), rows) if rows else Markup("")
-    return join([_folded("The request", tag("pre", code_lines(dump_request(given, indent=2)))), changes])
+    rows = [(text(each["path"]), sentence(each["why"])) for each in kept]
+    withheld = _table("Withheld", ("path", "why"), rows) if kept else Markup("")
+    shown_request = _folded("The request", tag("pre", code_lines(dump_request(given, indent=2))))
+    return join([shown_request, withheld, changes])
 
 
 # --- two sides ------------------------------------------------------------------------------------------------------

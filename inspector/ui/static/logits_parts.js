@@ -36,7 +36,7 @@ const logitsParts = (bench, kept) => {
     keep: () => ({ open: Object.keys(parts).filter((name) => parts[name].box.open), walk: walk.keep(), sampler: parts.sampler.keep() }),
     // `fresh`: there is a new verdict; what hangs on the input is old.
     refresh: (fresh) => {
-      fillPanes();
+      fillPanes(); walk.showAge();
       for (const [name, part] of Object.entries(parts)) part.hold(serverLacks(bench, name));
       if (fresh) for (const [name, part] of Object.entries(parts)) { part.forget(); if (part.box.open && part !== walk && part !== parts.whatif) openPart(name, part); }
     },
@@ -100,13 +100,16 @@ const samplerRows = (answer) => {
 // ---- the walk
 const walkPart = (bench, one, kept) => {
   const node = el('div'), out = el('div'), bar = el('div', 'ti-logbar'), count = el('input'), text = textLine('walk_text', '', 'walk_hint'), stops = textLine('walk_stops', kept.stops, 'walk_stops_hint');
-  let path = [], branches = [], open = -1, running = false, wanted = true, error = '';
+  let path = [], branches = [], open = -1, running = false, wanted = true, error = '', of = '';
+  // What is walked goes on from one prompt; of another one it is old: it is marked, and not gone on from.
+  const keyNow = () => JSON.stringify(one()), isOld = () => Boolean(path.length || branches.length) && !running && of !== keyNow();
   Object.assign(count, { type: 'number', min: 1, max: MOST_WALKED, value: kept.count || 24 }); count.dataset.in = 'walk_count';
   const asker = new ModelAsker(bench, 'walk', () => draw());
   // Take steps until the number is reached, a stop rule holds, or a person stops it; each call's steps are shown at once.
   const go = async (tokens, chosen, typed) => {
     if (running) return;
-    error = ''; running = true; wanted = true;
+    if (isOld()) forget();
+    error = ''; of = keyNow(); running = true; wanted = true;
     let left = tokens, first = true;
     while (left > 0 && wanted && path.length < MOST_WALKED) {
       const before = path, answer = await asker.ask({ ...one(), appended: path.map(({ id }) => id), chosen: first ? chosen || [] : [], text: first ? typed || '' : '', tokens: Math.min(left, STEPS_A_CALL), limit: MOST_WALKED, stop_strings: stops.value ? [unescaped(stops.value)] : [] });
@@ -120,11 +123,14 @@ const walkPart = (bench, one, kept) => {
   };
   const branch = (at, row) => {
     if (running) return;
+    if (isOld()) { showAge(); return; }
     if (path.length > at) branches = [path, ...branches.filter((old) => old !== path)].slice(0, 6);
     path = path.slice(0, at); open = -1;
     go(1, [row.id], '');
   };
+  const showAge = () => { const flag = isOld(); aged.hidden = !flag; node.classList.toggle('ti-oldwalk', flag); };
   const draw = () => keepFocus(out, () => {
+    showAge();
     const line = el('div', 'ti-seq ti-walked');
     path.forEach((step, k) => {
       const chip = focusable(button('ti-walktok ' + (step.control ? 'ti-walkcontrol ' : 'k' + (k & 1) + ' ') + (k === open ? 'ti-walkopen' : ''), spelledToken(step), () => { open = open === k ? -1 : k; draw(); }), 'walk' + k);
@@ -140,10 +146,11 @@ const walkPart = (bench, one, kept) => {
   const start = button('ti-btn', t('walk_go'), () => go(+count.value || 1)), stop = button('ti-btn', t('give_up'), () => { wanted = false; asker.giveUp(); }), clear = button('ti-btn', t('walk_clear'), () => { wanted = false; asker.giveUp(); path = []; branches = []; open = -1; error = ''; draw(); });
   text.addEventListener('keydown', (event) => { if (event.key === 'Enter' && text.value) { const typed = text.value; text.value = ''; go(1, [], typed); } });
   bar.append(start, labelled('walk_count', count, 'ti-inline ti-count'), stop, labelled('walk_type', text, 'ti-inline'), labelled('walk_stops', stops, 'ti-inline'), clear);
-  node.append(bar, out);
+  const aged = el('p', 'ti-warn', t('walk_old')); aged.setAttribute('role', 'status');
+  node.append(bar, aged, out);
   const forget = () => { if (running) { wanted = false; asker.giveUp(); } path = []; branches = []; open = -1; error = ''; draw(); };
   draw();
-  return { node, opened: () => {}, forget, begin: (row) => { path = []; open = -1; go(1, [row.id], ''); }, ids: () => path.map(({ id }) => id), keep: () => ({ count: count.value, stops: stops.value }) };
+  return { node, opened: () => {}, forget, showAge, begin: (row) => { path = []; open = -1; go(1, [row.id], ''); }, ids: () => path.map(({ id }) => id), keep: () => ({ count: count.value, stops: stops.value }) };
 };
 const candidatesOf = (step, at, branch) => {
   const box = el('div', 'ti-candidates');
