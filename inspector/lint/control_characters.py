@@ -11,6 +11,8 @@ from inspector.lint.subject import TEMPLATE_KINDS, Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
+    if len(subject.utf8.translate(None, _BYTES)) == len(subject.utf8):
+        return
     match = CONTROLS.search(subject.utf8)
     if match is not None and subject.kind_at(match.start()) not in TEMPLATE_KINDS:
         yield RULE.finding(
@@ -19,6 +21,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         )
 
 
+_BYTES = bytes(byte for byte in (*range(0x20), 0x7F) if byte not in b"\t\n\r")
 CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 
 RULE = Rule(

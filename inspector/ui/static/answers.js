@@ -118,7 +118,7 @@ class Answers {
   compareSoon() {
     clearTimeout(this.compareTimer);
     const ask = () => { this.compareTimer = 0; this.slots.forEach((_, q) => { if (q) this.askComparison(q); }); };
-    if (this.slots.some((slot) => slot.lastMs > QUICK_MS)) this.compareTimer = setTimeout(ask, COMPARE_MS); else ask();
+    if (this.slots.some((slot) => slot.lastMs > CALM_MS)) this.compareTimer = setTimeout(ask, COMPARE_MS); else ask();
   }
   // Whether a reason is still to come.
   get comparing() { return Boolean(this.compareTimer) || this.slots.some((slot) => slot.comparing); }

@@ -2,7 +2,7 @@
 // Every pane is asked for by itself: one request in flight a pane, the newest input wins, a slow pane holds up no other,
 // and an older answer never replaces a newer one. Answers that come close together are shown together.
 
-const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 400, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500, AGAIN_MS = 1000, MOST_AGAIN_MS = 15000, LARGE = 100000;
+const OVERTAKE_MS = 1000, SLOW_MS = 1000, TYPING_MS = 200, TOGETHER_MS = 60, QUICK_MS = 400, CALM_MS = 150, PAUSE_MS = 120, CLOCK_MS = 60000, COMPARE_MS = 500, AGAIN_MS = 1000, MOST_AGAIN_MS = 15000, LARGE = 100000;
 
 // What decides each pane's answer: its choices, and the texts that are typed.
 const keysOf = ({ fields, panes }) => panes.map((pane) => [JSON.stringify({ ...pane, template_text: pane.template_text !== null }), [...Object.values(fields), pane.template_text].join('\u0000')]);

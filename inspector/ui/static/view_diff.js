@@ -20,7 +20,7 @@ const diffFailed = (bench) => diffPair(bench).filter((q) => bench.slots[q].answe
 const diffSoon = (bench) => {
   const d = diffOf(bench);
   if (d.timer || !diffRests(bench) || d.of === diffKey(bench) || (d.busy && d.asked === diffKey(bench))) return;
-  d.timer = setTimeout(() => { d.timer = 0; diffAsk(bench); }, !d.answer ? 0 : bench.slots.some((slot) => slot.lastMs > QUICK_MS) ? DIFF_LATE_MS : DIFF_SOON_MS);
+  d.timer = setTimeout(() => { d.timer = 0; diffAsk(bench); }, !d.answer ? 0 : bench.slots.some((slot) => slot.lastMs > CALM_MS) ? DIFF_LATE_MS : DIFF_SOON_MS);
 };
 const diffAsk = async (bench) => {
   const d = diffOf(bench), [p, q] = diffPair(bench);
