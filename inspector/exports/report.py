@@ -260,8 +260,8 @@ def _request(request: dict[str, Any] | None) -> Markup:
     }
     rows = [(text(c["path"]), sentence(c["what"]), text(c["by"])) for c in request["changes"]]
     changes = _table("Changes before rendering", ("path", "what", "by"), rows) if rows else Markup("")
-    rows = [(text(each["path"]), sentence(each["why"])) for each in kept]
-    withheld = _table("Withheld", ("path", "why"), rows) if kept else Markup("")
+    reasons = [(text(each["path"]), sentence(each["why"])) for each in kept]
+    withheld = _table("Withheld", ("path", "why"), reasons) if kept else Markup("")
     shown_request = _folded("The request", tag("pre", code_lines(dump_request(given, indent=2))))
     return join([shown_request, withheld, changes])
 
