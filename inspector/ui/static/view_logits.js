@@ -14,7 +14,7 @@ const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const nats = (value) => (value === null || value === undefined ? '?' : Math.abs(value) >= 0.001 || value === 0 ? value.toFixed(3) : value.toExponential(1));
 
 const buildLogits = (bench, kept) => {
-  const { state } = bench, node = el('div', 'ti-tool ti-model'), out = el('div', 'ti-nexthost'), bar = el('div', 'ti-logbar'), dtype = el('select'), watch = textLine('logits_watch', kept.watch, 'watch_hint');
+  const { state } = bench, node = el('div', 'ti-tool ti-model'), out = el('div', 'ti-nexthost'), bar = el('div', 'ti-logbar ti-verdictbar'), dtype = el('select'), watch = textLine('logits_watch', kept.watch, 'watch_hint');
   const go = button('ti-btn', '', () => { agreeServer(bench); server.refresh(); ask(); }), stop = button('ti-btn', t('give_up'), () => asker.giveUp()), said = el('span', 'ti-dim');
   for (const name of DTYPES) { const option = el('option', '', name); option.value = name; dtype.append(option); }
   dtype.dataset.in = 'logits_dtype'; dtype.value = state.dtype || DTYPES[0];
