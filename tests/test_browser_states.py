@@ -112,7 +112,9 @@ def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(open_
     bench.choose("tokenizer0", "bytes")
     bench.choose("tokenizer1", "bytes")
     bench.page.locator(".ti-verdictbar button").first.click()
-    bench.page.wait_for_function("() => document.querySelectorAll('.ti-nexthost .ti-err').length === 2", timeout=ANSWER_MS)
+    bench.page.wait_for_function(
+        "() => document.querySelectorAll('.ti-nexthost .ti-err').length === 2", timeout=ANSWER_MS
+    )
     assert bench.page.locator(".ti-logits").count() == 0
 
 
