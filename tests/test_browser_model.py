@@ -46,9 +46,9 @@ def test_the_verdict_ranks_both_sides_pins_the_ends_and_tells_the_time(bench: An
     assert "KL(A‖B)" in page.inner_text(".ti-distance") and "nats" in page.inner_text(".ti-distance")
     watched = page.locator(".ti-logits tr", has=page.locator(".ti-pin")).first.inner_text()
     assert "<|im_end|>" in watched and "end" in watched
-    assert "prefill" in page.inner_text(".ti-sideline >> nth=0") and "float32" in page.inner_text(
-        ".ti-sideline >> nth=0"
-    )
+    side = page.inner_text(".ti-sideline >> nth=0")
+    assert "float32" in side and "template" in side and "tokenization" in side
+    assert "prefill" in side or "37 of them kept from before" in side  # another test may have read the same prompt
     page.fill('[data-in="logits_watch"]', HOSTILE[0])
     page.press('[data-in="logits_watch"]', "Enter")
     wait(bench, "[...document.querySelectorAll('.ti-pin')].some(n => n.textContent === 'yours')")
