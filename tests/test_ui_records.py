@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pictures
 import pytest
 from axe import add_axe, faults
 from page import ANSWER_MS, NARROW, shot
@@ -36,6 +37,25 @@ def test_the_page_opens_a_record_on_the_same_input(name: str) -> None:
         assert again[key] == value[key]
     assert value["budget"] is None or value["budget"].items() <= again["budget"].items()
     assert again["injected"]["clock"] == value["injected"]["clock"]
+
+
+def test_a_record_of_images_opens_with_the_way_they_were_counted() -> None:
+    content = [
+        {"type": "image", "image": pictures.data_url(pictures.picture((64, 48)))},
+        {"type": "text", "text": "what is it?"},
+    ]
+    body = json.dumps([{"role": "user", "content": content}]).encode()
+    how = {"tokenizer": "qwen3", "template": "trl-qwen3-vl", "clock": CLOCK, "media": "expanded", "image_tokens": 7}
+    value = record(prepare(body, make_options(**how))).value
+    fields, pane = as_page(page_inputs(value))
+    again = record(prepare(fields, serve._options(pane, serve._moment(0)))).value
+    assert (pane["media"], pane["image_tokens"]) == ("expanded", "7") and again["inputs"] == value["inputs"] is not None
+    pad = [
+        token["id"]
+        for token in value["tokenizer"]["loaded"]["added_tokens"]["listed"]
+        if token["content"] == "<|image_pad|>"
+    ]
+    assert value["inputs"]["input_ids"].count(pad[0]) == 7
 
 
 def test_a_request_with_other_keys_stays_whole_and_arguments_keep_their_winner() -> None:

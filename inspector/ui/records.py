@@ -74,6 +74,8 @@ def page_inputs(value: dict[str, Any], *, moved: bool = False) -> dict[str, Any]
             "whole_turns": options["whole_turns"],
             "first_turns": _number(None if options.get("first_turns", 1) == 1 else options["first_turns"]),
             "document_order": ", ".join(map(str, options["document_order"])),
+            "media": options.get("media", "auto"),
+            "image_tokens": _number(options.get("image_tokens")),
         },
         "pane": {
             "tokenizer": options["tokenizer"],
