@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import sandbox_bombs
 
+from inspector import confinement
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
 from inspector.sandbox import LOCAL_LIMITS, MIB, PUBLIC_LIMITS, CallCancelled, Limits, Sandbox, death_error
@@ -211,6 +212,14 @@ def test_own_files_can_be_read_where_they_are_the_persons_and_nothing_else(tmp_p
         if CONFINED:
             assert failure(own, "read_file", f"/proc/{os.getpid()}/environ".encode()).kind is ErrorKind.SandboxBlocked
             assert failure(own, "write_file", str(tmp_path / "new").encode()).kind is ErrorKind.SandboxBlocked
+
+
+@pytest.mark.parametrize("machine", confinement._MACHINES)
+def test_the_filter_of_system_calls_can_be_assembled_for_every_machine(machine):
+    rows = confinement._filter(machine, 1)
+    assert len(rows) < 4096  # the kernel's bound
+    assert all(0 <= jump < len(rows) - at for at, (_code, yes, no, _operand) in enumerate(rows) for jump in (yes, no))
+    assert rows[-1] == (confinement._RETURN, 0, 0, confinement._ERRNO | confinement._EPERM)
 
 
 def test_open_files_are_bounded(sandbox):
