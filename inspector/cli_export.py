@@ -23,6 +23,7 @@ from inspector.cli import (
     TemplateOpt,
     TokenizerOpt,
     WindowOpt,
+    _at_one_time,
     _options,
     _progress,
     _read,
@@ -87,12 +88,10 @@ def export_command(
 
 
 def _export(request: bytes, shared: dict[str, Any], sides: list[dict[str, Any]], form: str) -> tuple[File, ...]:
-    from datetime import datetime
-
     from inspector import service
 
     if len(sides) > 1:
-        shared["clock"] = shared["clock"] or datetime.now().astimezone().isoformat()
+        shared = _at_one_time(shared)
     with _progress() as progress:
         options = [_options({**shared, **side}) for side in sides]
         return service.export(request, options, form, progress=progress)

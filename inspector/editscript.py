@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -44,6 +45,15 @@ def common_prefix(a: np.ndarray, b: np.ndarray) -> int:
     size = min(len(a), len(b))
     different = np.flatnonzero(a[:size] != b[:size])
     return int(different[0]) if len(different) else size
+
+
+def first_difference(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Give the first index at which two sequences of anything differ, or the length of the shorter one.
+
+    >>> first_difference("token", "taken"), first_difference([1, 2], [1, 2, 3])
+    (1, 2)
+    """
+    return next((index for index, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def _numbered(*sides: Sequence[Hashable]) -> list[np.ndarray]:

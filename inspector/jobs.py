@@ -24,7 +24,6 @@ JOBS: dict[str, str] = {
     "inspect": "inspector.jobs:inspect",
     "compare": "inspector.jobs:compare",
     "count": "inspector.jobs:count",
-    "pieces": "inspector.jobs:pieces",
     "ids": "inspector.jobs:ids",
     "model_input": "inspector.jobs:model_input",
     "token_names": "inspector.jobs:token_names",
@@ -113,15 +112,6 @@ def count(payload: bytes) -> bytes:
     return _answer(count_openai(request, model, lambda _preset: encode).to_dict())
 
 
-def pieces(payload: bytes) -> bytes:
-    """Name ids for a pickled (TokenizerArtifact, ids); an id that the tokenizer does not have is null."""
-    from inspector.tokenizers import load_tokenizer
-
-    artifact, ids = pickle.loads(payload)
-    tokenizer = load_tokenizer(artifact)
-    return _answer([tokenizer.piece(token_id) if token_id < tokenizer.size else None for token_id in ids])
-
-
 def ids(payload: bytes) -> bytes:
     """Run one pickled `job.Job`; give only its input_ids and its error."""
     from inspector.pipeline import run
@@ -160,7 +150,6 @@ def token_names(payload: bytes) -> bytes:
 
 def encode_text(payload: bytes) -> bytes:
     """Encode a pickled (TokenizerArtifact, text) as it stands, control strings as control tokens: {ids, error}."""
-    from inspector.errors import InspectorError
     from inspector.tokenizers import load_tokenizer
 
     artifact, text = pickle.loads(payload)

@@ -164,6 +164,12 @@ def top_ids(logits: np.ndarray, k: int) -> np.ndarray:
     return candidates[np.lexsort((candidates, -logits[candidates]))][:k]
 
 
+def rank_of(logits: np.ndarray, token: int) -> int:
+    """Give the rank of a token, 1 = the largest logit, equal ones by id as in `top_ids`."""
+    above = np.count_nonzero(logits > logits[token])
+    return int(above + np.count_nonzero(logits[:token] == logits[token])) + 1
+
+
 def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
     """Compare two distributions over the same vocabulary: kl_ab, kl_ba, js (nats) and whether the top token changed.
 
@@ -193,7 +199,7 @@ def compare_logits(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
 
 
 def _compare_listed(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
-    found = compare_top(*_listed(a), *_listed(b))
+    found = compare_top(*known_logprobs(a.logits, a.ids), *known_logprobs(b.logits, b.ids))
     return {
         "kl_ab": None,
         "kl_ba": None,
@@ -204,10 +210,11 @@ def _compare_listed(a: NextTokenLogits, b: NextTokenLogits) -> dict[str, Any]:
     }
 
 
-def _listed(side: NextTokenLogits) -> tuple[np.ndarray, np.ndarray]:
-    if side.ids is not None:
-        return side.ids, side.logits
-    return np.arange(len(side.logits)), log_softmax(side.logits)
+def known_logprobs(values: np.ndarray, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Give the ids that are known and their log-probabilities, float64. `ids` None: `values` are all logits of a vocabulary."""
+    if ids is not None:
+        return ids, values.astype(np.float64)
+    return np.arange(len(values)), log_softmax(values)
 
 
 def _pair(bounds: Bounds) -> list[float | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pickle
 import re
 import threading
 import time
@@ -16,12 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inspector import presets, service
+from inspector import service
 from inspector.backends import Backend, RawLogits, Report
 from inspector.errors import ErrorKind, InspectorError
 from inspector.heat import Run, prompt_heat
-from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_reference, prepare
-from inspector.jsontext import loads
+from inspector.job import DEFAULT_MODEL, Fields, Job, Options, prepare
 from inspector.logits import rounded
 from inspector.sampling import Sampler, sample_view
 from inspector.sources import ModelArtifact
@@ -123,7 +121,7 @@ def ask_verdict(
     if not known:
         return {
             "schema": "verdict/1",
-            "sides": [{"error": _error_dict(error)} for error in prompts],
+            "sides": [{"error": error.to_dict()} for error in prompts if isinstance(error, InspectorError)],
             "rows": [],
             "distances": [],
         }
@@ -149,7 +147,7 @@ def ask_verdict(
         "stop_ids": first.stops,
         "sampler": _sampler(first.generation),
         "sides": [
-            {"error": _error_dict(side)} if isinstance(side, InspectorError) else _side(*next(said)) for side in found
+            {"error": side.to_dict()} if isinstance(side, InspectorError) else _side(*next(said)) for side in found
         ],
         "rows": table["rows"],
         "distances": table["distances"],
@@ -158,13 +156,12 @@ def ask_verdict(
 
 def _side(known: tuple[_Prompt, RawLogits], side: dict[str, Any]) -> dict[str, Any]:
     prompt, raw = known
-    timings = {**prompt.timings(), **raw.timings_ms}
     return {
         **side,
         "tokens": len(prompt.input_ids),
         "note": prompt.note,
         "reused": raw.reused,
-        "timings_ms": {name: round(value, 3) for name, value in timings.items()},
+        "timings_ms": _rounded_times({**prompt.timings(), **raw.timings_ms}),
         "error": None,
     }
 
@@ -367,15 +364,13 @@ def _prompt(request: bytes | Fields, options: Options, asking: Asking) -> _Promp
     job = prepare(request, options, local_files=asking.local_files)
     asked = _asked(job, asking)
     if getattr(asking.backend, "model", None) is None:  # a server names its models itself
-        check_reference("model", asking.model or DEFAULT_MODEL)
-        if not asking.local_files and (asking.model or DEFAULT_MODEL) not in presets.tokenizers():
-            raise service.no_such_model(asking.model)
+        service.check_model(asking.model or DEFAULT_MODEL, asking.local_files)
     model, note = service.model_for(asking.backend, asking.model or None, job, asked["input_ids"], asked["text"])
     return _Prompt(job, model, asked, _generation_config(model), note)
 
 
 def _asked(job: Job, asking: Asking) -> dict[str, Any]:
-    answer = _call("model_input", job, asking.session)
+    answer = service.call_child("model_input", job, asking.session)
     if answer["error"] is not None:
         raise InspectorError.from_dict(answer["error"])
     return answer
@@ -409,23 +404,18 @@ def _typed(prompt: _Prompt, text: str, asking: Asking) -> list[Pin]:
 
 
 def _encoded(job: Job, text: str, asking: Asking) -> list[int]:
-    answer = _call("encode_text", (job.tokenizer, text), asking.session)
+    answer = service.call_child("encode_text", (job.tokenizer, text), asking.session)
     if answer["error"] is not None:
         raise InspectorError.from_dict(answer["error"])
     return answer["ids"]
 
 
 def _names(job: Job, ids: Sequence[int], asking: Asking) -> list[list[str] | None]:
-    return _call("token_names", (job.tokenizer, list(ids)), asking.session)
+    return service.call_child("token_names", (job.tokenizer, list(ids)), asking.session)
 
 
 def _decoded(job: Job, ids: Sequence[int], asking: Asking) -> list[Any]:
-    return _call("decoded", (job.tokenizer, list(ids)), asking.session)
-
-
-def _call(job: str, value: Any, session: str) -> Any:
-    """Run a job in a child. The child unpickles what we wrote; we only ever read JSON from a child."""
-    return loads(service.sandbox().call(job, pickle.dumps(value), session=session).decode())
+    return service.call_child("decoded", (job.tokenizer, list(ids)), asking.session)
 
 
 def _rounded_times(timings: Mapping[str, float]) -> dict[str, float]:
@@ -443,7 +433,3 @@ def _naming(prompt: _Prompt, asking: Asking) -> Iterator[None]:
         name = _names(prompt.job, [error.where["id"]], asking)[0]
         message = f"{name[0] if name else '(no token)'!r}: {error.message}"
         raise InspectorError(error.kind, message, stage=error.stage, where=error.where, remedy=error.remedy) from error
-
-
-def _error_dict(error: Any) -> dict[str, Any] | None:
-    return error.to_dict() if isinstance(error, InspectorError) else None

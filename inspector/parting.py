@@ -10,9 +10,10 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from inspector.editscript import first_difference
 from inspector.errors import InspectorError
 from inspector.jsontext import JsonLimits, child_path, loads
 from inspector.record import media_of, unordered
@@ -334,9 +335,8 @@ def _budget(a: Value, b: Value) -> Iterator[Difference]:
     broken = _newly_broken(one, other)
     names = _WINDOW if one or other else _WINDOW[:1]  # without a window the others are not read
     for difference in _keys(Stage.BUDGET, "options", a["options"], b["options"], names):
-        message = difference.message + (f"; {broken[0]}" if broken else "")
-        yield Difference(
-            Stage.BUDGET, difference.path, message, difference.a, difference.b, broken[1] if broken else None
+        yield (
+            replace(difference, message=f"{difference.message}; {broken[0]}", where=broken[1]) if broken else difference
         )
     if one is None or other is None:
         if one is not other and a["error"] is None and b["error"] is None:
@@ -473,9 +473,7 @@ def _other_item(stage: Stage, path: str, a: list[Any], b: list[Any], unit: str) 
 
 
 def _first_other(a: Sequence[Any], b: Sequence[Any]) -> int | None:
-    if a == b:
-        return None
-    return next((k for k, (one, other) in enumerate(zip(a, b)) if one != other), min(len(a), len(b)))
+    return None if a == b else first_difference(a, b)
 
 
 def _first_other_id(a: Value | None, b: Value | None) -> int | None:
@@ -564,7 +562,7 @@ def _with_causes(
     causes += [
         f"{name} {one or 'none'} then, {other or 'none'} now" for name, one, other in versions if name in relevant
     ]
-    return Difference(found.stage, found.path, found.message, found.a, found.b, found.where, tuple(causes))
+    return replace(found, causes=tuple(causes))
 
 
 def _spelled_otherwise(a: Value, b: Value) -> list[str]:

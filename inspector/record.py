@@ -188,8 +188,7 @@ def _request(job: Job, request: ChatRequest | None) -> dict[str, Any]:
         for name, part in (("messages", request.messages), ("tools", request.tools), ("documents", request.documents),
                            ("chat_template_kwargs", request.chat_template_kwargs), ("--set", job.options.arguments)):  # fmt: skip
             refuse_secrets(part, name)
-        extra = {key: without_secrets({key: item}, "", withheld)[key] for key, item in request.extra.items()}
-        whole = replace(request, extra=extra)
+        whole = replace(request, extra=without_secrets(dict(request.extra), "", withheld))
         text = dump_request(whole.messages if whole.is_array else whole.to_dict())
         data = given if given is not None else text.encode("utf-8")
     return {
@@ -465,9 +464,9 @@ def _inputs(inspection: Inspection) -> dict[str, Any] | None:
 
 
 def _silenced(inspection: Inspection, ignore: Mapping[str, str]) -> list[dict[str, str]]:
-    given = inspection.request.extra.get("lint") if inspection.request is not None else None
-    stated = given.get("ignore") if isinstance(given, dict) else None
-    rules = {**(stated if isinstance(stated, dict) else {}), **ignore}
+    from inspector.lint import ignored_by
+
+    rules = {**ignored_by(inspection), **ignore}
     return [{"rule": rule, "reason": str(reason)} for rule, reason in sorted(rules.items())]
 
 

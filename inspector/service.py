@@ -20,7 +20,7 @@ from inspector.backends import Backend
 from inspector.errors import ErrorKind, InspectorError
 from inspector.exports import find_export
 from inspector.exports.base import File
-from inspector.job import Fields, Job, Options, check_pairing, check_reference, prepare, run_clock
+from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_pairing, check_reference, prepare, run_clock
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
 from inspector.sandbox import Sandbox
@@ -110,7 +110,7 @@ def _inspected(options: Options, job: Job | InspectorError, session: str | None)
     if isinstance(job, InspectorError):
         return failed(options, job)
     try:
-        return _call("inspect", job, session)
+        return call_child("inspect", job, session)
     except InspectorError as error:
         return failed(options, error)
 
@@ -161,7 +161,7 @@ def compare(
     jobs = [_prepared(request, options, progress, local_files) for options in (a, b)]
     if not all(isinstance(job, Job) for job in jobs):
         return _uncompared(*(_inspected(options, job, session) for options, job in zip((a, b), jobs)))
-    result = _call("compare", jobs, session)
+    result = call_child("compare", jobs, session)
     if (model or backend) is not None:
         sides = [
             _logits(result[name], job, _Asked(model, backend, top_k, session))
@@ -230,7 +230,7 @@ def count(request: bytes | Fields, openai_model: str, *, session: str | None = O
 
     snapshot, _warnings = resolve_model(openai_model)
     artifact = resolve_tokenizer(SNAPSHOTS[snapshot].preset)
-    return _call("count", (request, openai_model, artifact), session)
+    return call_child("count", (request, openai_model, artifact), session)
 
 
 def stages(text: str, tokenizer: str, *, progress: Progress | None = None, session: str | None = OWN) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def stages(text: str, tokenizer: str, *, progress: Progress | None = None, sessi
     """
     from inspector.sources import resolve_tokenizer
 
-    return _call("stages", (text, resolve_tokenizer(tokenizer, progress)), session)
+    return call_child("stages", (text, resolve_tokenizer(tokenizer, progress)), session)
 
 
 def stream(
@@ -259,7 +259,7 @@ def stream(
     from inspector.sources import resolve_tokenizer
 
     artifact = resolve_tokenizer(tokenizer, progress)
-    return _call("stream", (list(ids), artifact, skip_special_tokens, list(stop_strings)), session)
+    return call_child("stream", (list(ids), artifact, skip_special_tokens, list(stop_strings)), session)
 
 
 def tokenizers(
@@ -276,7 +276,7 @@ def tokenizers(
     """
     from inspector.sources import resolve_tokenizer
 
-    return _call("tokenizers", (text, [resolve_tokenizer(ref, progress) for ref in refs], prices or {}), session)
+    return call_child("tokenizers", (text, [resolve_tokenizer(ref, progress) for ref in refs], prices or {}), session)
 
 
 def differences(
@@ -301,7 +301,7 @@ def differences(
     if not pinned:
         _ref, files = resolve_files(ref, ("config.json", "generation_config.json"), progress, token=token, local=local)
         configs = {file.name: read_verified(file) for file in files}
-    result = _call(
+    result = call_child(
         "differences", (artifact, configs.get("config.json"), configs.get("generation_config.json")), session
     )
     if pinned and loading:
@@ -329,7 +329,7 @@ def lint(
     Errors: artifact errors, OptionInvalid, InputInvalid for what was sent, those of a limit.
     """
     job = lint_job(request, options, files=files, base=base, ignore=ignore, progress=progress, local_files=local_files)
-    return _call("lint", job, session)
+    return call_child("lint", job, session)
 
 
 def lint_job(
@@ -377,7 +377,7 @@ def budget(
 
     Errors: artifact errors, OptionInvalid where no window is known, those of a limit.
     """
-    return _call("budget", prepare(request, options, progress, local_files=local_files), session)
+    return call_child("budget", prepare(request, options, progress, local_files=local_files), session)
 
 
 def export(
@@ -396,7 +396,7 @@ def export(
     """
     find_export(form, len(sides))
     jobs = tuple(prepare(request, options, progress, local_files=local_files) for options in sides)
-    return exported(_call("export", (jobs, form), session))
+    return exported(call_child("export", (jobs, form), session))
 
 
 def exported(answer: dict[str, Any]) -> tuple[File, ...]:
@@ -433,7 +433,7 @@ def labels(
     session: str | None = OWN,
 ) -> dict[str, Any]:
     """Label a request for training in a child; give `labels/1`. Errors: of every stage, artifact and limit."""
-    return _call("labels", (prepare(request, options, progress), mode, max_length, generation_tag_only), session)
+    return call_child("labels", (prepare(request, options, progress), mode, max_length, generation_tag_only), session)
 
 
 def batch(
@@ -449,7 +449,7 @@ def batch(
 ) -> dict[str, Any]:
     """Lay several requests out as one batch in a child; give `batch/1`, or `packed/1`. Errors: as `labels`."""
     jobs = [prepare(request, options, progress) for request in requests]
-    return _call("batch", (jobs, padding_side, pad_id, packed, mode), session)
+    return call_child("batch", (jobs, padding_side, pad_id, packed, mode), session)
 
 
 def prefix(
@@ -463,7 +463,7 @@ def prefix(
     session: str | None = OWN,
 ) -> dict[str, Any]:
     """Compare each step of a conversation with the next in a child; give `prefix/1`. Errors: as `labels`."""
-    return _call("prefix", (prepare(request, options, progress), block_size, model_revision, adapter), session)
+    return call_child("prefix", (prepare(request, options, progress), block_size, model_revision, adapter), session)
 
 
 def vocabulary_trial(
@@ -485,14 +485,12 @@ def vocabulary_trial(
     from inspector.sources import resolve_model
     from inspector.training.vocabulary import Slot, VocabularyPlan
 
-    check_reference("model", model)
-    if not local_files and model not in presets.tokenizers():
-        raise no_such_model(model)
+    check_model(model, local_files)
     job = prepare(request, options, local_files=local_files)
-    answer = _call("ids", job, session)
+    answer = call_child("ids", job, session)
     if answer["error"] is not None:
         raise InspectorError.from_dict(answer["error"])
-    value = _call("page_vocabulary", (job.tokenizer, list(tokens), rows, pad_to_multiple_of, tied), session)
+    value = call_child("page_vocabulary", (job.tokenizer, list(tokens), rows, pad_to_multiple_of, tied), session)
     planned = VocabularyPlan(
         tokenizer=value["tokenizer"],
         tokens=tuple(entry["content"] for entry in value["tokens"]),
@@ -509,7 +507,7 @@ def vocabulary_trial(
     check_pairing(artifact, job.tokenizer)
     tried = trial_worker().vocabulary_trial(artifact, planned, answer["input_ids"])
     named = sorted({*tried["top_before"], *tried["top_after"]})
-    pieces = dict(zip(named, _call("pieces", (job.tokenizer, named), session)))
+    pieces = dict(zip(named, _pieces(job, named, session)))
     pieces |= dict(zip(planned.new_ids, planned.tokens))
     return {**tried, "model": model, "pieces": {token_id: pieces[token_id] for token_id in named}}
 
@@ -547,11 +545,9 @@ def _next_token(
     local_files: bool,
 ) -> tuple[NextTokenLogits | None, InspectorError | None]:
     try:
-        check_reference("model", model)
-        if not local_files and model not in presets.tokenizers():
-            raise no_such_model(model)
+        check_model(model, local_files)
         job = prepare(request, options, local_files=local_files)
-        answer = _call("ids", job, session)
+        answer = call_child("ids", job, session)
         if answer["error"] is not None:
             return None, InspectorError.from_dict(answer["error"])
         return _named_logits(job, answer["input_ids"], _Asked(model, None, top_k, session)), None
@@ -559,10 +555,16 @@ def _next_token(
         return None, error
 
 
-def no_such_model(model: str) -> InspectorError:
-    """Make the error of a model that a page for others does not offer."""
+def check_model(model: str, local_files: bool) -> None:
+    """Refuse what no reference can be, and on a page for others (not `local_files`) a model that is no preset.
+
+    Errors: OptionInvalid, UnknownPreset.
+    """
+    check_reference("model", model)
+    if local_files or model in presets.tokenizers():
+        return
     known = [preset.id for preset in presets.tokenizers().values() if preset.model is not None]
-    return InspectorError(
+    raise InspectorError(
         ErrorKind.UnknownPreset,
         f"there is no model {model[:80]!r} here",
         stage="logits",
@@ -611,8 +613,8 @@ def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _call(job: str, value: Any, session: str | None) -> Any:
-    """Run a job. The child unpickles what we wrote; we only ever read JSON from a child."""
+def call_child(job: str, value: Any, session: str | None) -> Any:
+    """Run a job of `jobs.JOBS` in a child and read its JSON. The child unpickles what we wrote; we only ever read JSON from a child."""
     answer = sandbox().call(job, pickle.dumps(value), session=session)
     return loads(answer.decode(), limits=_ANSWER_LIMITS)
 
@@ -645,8 +647,12 @@ def _named_logits(job: Job, input_ids: list[int], asked: _Asked, text: str | Non
     backend = asked.backend or model_worker()
     artifact, note = model_for(backend, asked.model, job, input_ids, text)
     logits = next_token_logits(input_ids, artifact, top_k=asked.top_k, backend=backend)
-    pieces = _call("pieces", (job.tokenizer, [row.id for row in logits.top]), asked.session)
+    pieces = _pieces(job, [row.id for row in logits.top], asked.session)
     return replace(logits, note=note, top=tuple(replace(row, piece=piece) for row, piece in zip(logits.top, pieces)))
+
+
+def _pieces(job: Job, ids: list[int], session: str | None) -> list[str | None]:
+    return [name and name[0] for name in call_child("token_names", (job.tokenizer, ids), session)]
 
 
 def model_for(
@@ -666,6 +672,6 @@ def model_for(
         return artifact, f"the server's tokenizer was not compared with this one: {note}" if unknown else note
     from inspector.sources import resolve_model
 
-    artifact = resolve_model(model or "smollm2")
+    artifact = resolve_model(model or DEFAULT_MODEL)
     check_pairing(artifact, job.tokenizer)
     return artifact, ""

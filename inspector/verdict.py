@@ -14,7 +14,7 @@ import numpy as np
 
 from inspector.backends import RawLogits
 from inspector.backends.topn import TopDifference, compare_top
-from inspector.logits import divergences, log_softmax, rounded, top_ids
+from inspector.logits import divergences, known_logprobs, rank_of, rounded, top_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def verdict(
     for pin in pins:
         if pin.id < min(score.rows for score in scores) and pin not in pinned.setdefault(pin.id, []):
             pinned[pin.id].append(pin)
-    top = {int(token) for score in scores for token in score.top(top_k)}
+    top = {int(token) for side in sides for token in _top(side, top_k)}
 
     def best(token: int) -> tuple[float, int]:
         return -max(score.logprob(token) for score in scores), token
@@ -148,9 +148,9 @@ def verdict(
 
 def distance(a: RawLogits, b: RawLogits) -> Distance:
     """Compare two distributions. Two of different sizes, or of which not all is known, have no divergence."""
-    top1_changed = bool(_Scores(a).top(1)[0] != _Scores(b).top(1)[0])
+    top1_changed = bool(_top(a, 1)[0] != _top(b, 1)[0])
     if a.ids is not None or b.ids is not None:
-        bounds = compare_top(*_Scores(a).listed(), *_Scores(b).listed())
+        bounds = compare_top(*known_logprobs(a.values, a.ids), *known_logprobs(b.values, b.ids))
         return Distance(None, None, None, None, top1_changed, bounds)
     if len(a.values) != len(b.values):
         return Distance(None, None, None, None, top1_changed)
@@ -158,29 +158,22 @@ def distance(a: RawLogits, b: RawLogits) -> Distance:
     return Distance(*divergences(a.values, b.values), change, top1_changed)
 
 
+def _top(raw: RawLogits, k: int) -> np.ndarray:
+    return top_ids(raw.values, k) if raw.ids is None else raw.ids[:k]
+
+
 class _Scores:
     """One side, ready for questions about single tokens."""
 
     def __init__(self, raw: RawLogits) -> None:
         self._raw = raw
-        if raw.ids is None:
-            self._logprobs = log_softmax(raw.values)
-            self.rows = len(raw.values)
-        else:
-            self._known: Mapping[int, int] = {int(token): place for place, token in enumerate(raw.ids)}
-            self._logprobs = raw.values.astype(np.float64)
-            self.rows = np.iinfo(np.int64).max
-
-    def top(self, k: int) -> np.ndarray:
-        return top_ids(self._raw.values, k) if self._raw.ids is None else self._raw.ids[:k]
-
-    def listed(self) -> tuple[np.ndarray, np.ndarray]:
-        ids = self._raw.ids
-        return (np.arange(len(self._logprobs)) if ids is None else ids), self._logprobs
+        ids, self._logprobs = known_logprobs(raw.values, raw.ids)
+        self.rows = len(raw.values) if raw.ids is None else np.iinfo(np.int64).max
+        self._known: Mapping[int, int] = {} if raw.ids is None else {int(token): k for k, token in enumerate(ids)}
 
     def logprob(self, token: int) -> float:
-        cell = self.cell(token)
-        return -np.inf if cell is None else cell.logprob
+        place = token if self._raw.ids is None else self._known.get(token)
+        return -np.inf if place is None else float(self._logprobs[place])
 
     def cell(self, token: int) -> Cell | None:
         values = self._raw.values
@@ -190,12 +183,8 @@ class _Scores:
             place = self._known[token]
             logprob = float(self._logprobs[place])
             return Cell(None, logprob, float(np.exp(logprob)), place + 1)
-        above = int(np.count_nonzero(values > values[token]))
-        rank = (
-            above + int(np.count_nonzero(values[:token] == values[token])) + 1
-        )  # equal ones by id, as top_ids has them
         logprob = float(self._logprobs[token])
-        return Cell(float(values[token]), logprob, float(np.exp(logprob)), rank)
+        return Cell(float(values[token]), logprob, float(np.exp(logprob)), rank_of(values, token))
 
     def side(self, num_tokens: int | None) -> Side:
         if self._raw.ids is not None:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inspector.editscript import first_difference
 from inspector.errors import ErrorKind, InspectorError
 from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
 from inspector.tokenizers.file_facts import remarks as file_remarks
@@ -241,7 +242,7 @@ def _difference(
     first = None
     if unequal:
         text, ids_a, ids_b = unequal[0]
-        index = next((i for i, (x, y) in enumerate(zip(ids_a, ids_b)) if x != y), min(len(ids_a), len(ids_b)))
+        index = first_difference(ids_a, ids_b)
         near_a, near_b = ids_a[index : index + _SHOWN], ids_b[index : index + _SHOWN]
         first = FirstDifference(
             text, index, tuple(map(piece_a, near_a)), tuple(map(piece_b, near_b)), tuple(ids_a), tuple(ids_b)

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from inspector.backends import RawLogits
-from inspector.logits import log_softmax, rounded, top_ids
+from inspector.logits import log_softmax, rank_of, rounded, top_ids
 
 Step = Callable[[Sequence[int]], RawLogits]
 
@@ -91,9 +89,11 @@ def _choose(
         logprobs = log_softmax(raw.values)
         top = top_ids(raw.values, count)
         token = int(top[0]) if forced is None else forced
-        rank = int(np.count_nonzero(raw.values > raw.values[token]))
-        rank += int(np.count_nonzero(raw.values[:token] == raw.values[token])) + 1
-        return token, (float(logprobs[token]), rank, tuple((int(t), float(logprobs[t])) for t in top))
+        return token, (
+            float(logprobs[token]),
+            rank_of(raw.values, token),
+            tuple((int(t), float(logprobs[t])) for t in top),
+        )
     listed = [(int(token), float(value)) for token, value in zip(raw.ids, raw.values, strict=True)]
     token = listed[0][0] if forced is None else forced
     place = next((place for place, (known, _value) in enumerate(listed) if known == token), None)

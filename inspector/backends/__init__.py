@@ -34,6 +34,14 @@ class Report(Protocol):
         ...
 
 
+def silent(doing: str, done: int = 0, total: int = 0, /) -> None:
+    """Report nothing."""
+
+
+DTYPES = ("float32", "bfloat16", "float16")
+"""What a model that is loaded by us can be computed in; the first is the default."""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a backend can give, said before it is asked; what it cannot is refused with CapabilityMissing.
@@ -46,6 +54,12 @@ class Capabilities:
     token_id_prompts: bool  # a prompt is read as ids; else as text, which the other side tokenizes again
     padded_batches: bool  # `padded_logits` works
     dtypes: tuple[str, ...] = ()
+
+
+LOADED = Capabilities(
+    full_vocabulary=True, prompt_logprobs=True, token_id_prompts=True, padded_batches=True, dtypes=DTYPES
+)
+"""What a model that is loaded by us can give."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inspector.backends import Capabilities, PaddedRows, PromptScores, RawLogits, Report, memory, reading
+from inspector.backends import DTYPES, LOADED, PaddedRows, PromptScores, RawLogits, Report, memory, reading, silent
 from inspector.backends.reading import LoadedModel, Steps
 from inspector.backends.turns import Turns
 from inspector.errors import ErrorKind, InspectorError
@@ -39,17 +39,13 @@ MODELS_KEPT = 2
 TRIAL_TOP_K = 8
 WEIGHT_SUFFIXES = (".safetensors", ".gguf")
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-DTYPES = ("float32", "bfloat16", "float16")
-CAPABILITIES = Capabilities(
-    full_vocabulary=True, prompt_logprobs=True, token_id_prompts=True, padded_batches=True, dtypes=DTYPES
-)
 
 
 class LocalBackend:
     """Keeps the last `MODELS_KEPT` models in memory. Thread-safe; one forward pass at a time, of a chunk at most."""
 
     name = "local"
-    capabilities = CAPABILITIES
+    capabilities = LOADED
 
     def __init__(self, device: str | None = None, dtype: str = "float32") -> None:
         self._device, self._dtype = device, dtype
@@ -210,7 +206,7 @@ class _Call:
     """What one request brought: whom to tell, when to stop. `queue_s`, `load_s`: what its loading took."""
 
     def __init__(self, report: Report | None, cancel: threading.Event | None, timeout_s: float | None) -> None:
-        self.tell: Report = report or (lambda doing, done=0, total=0, /: None)
+        self.tell: Report = report or silent
         self._cancel, self._timeout_s = cancel, timeout_s
         self._started = time.perf_counter()
         self.queue_s = self.load_s = 0.0

@@ -23,6 +23,7 @@ import numpy as np
 
 from inspector.backends import Capabilities, PaddedRows, PromptScores, RawLogits, Report
 from inspector.backends.endpoint import Answer, Endpoint, Refused, ask, endpoint
+from inspector.editscript import first_difference
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
 from inspector.sources.resolve import ModelArtifact
@@ -229,10 +230,10 @@ class OpenAIBackend:
             back = self._detokenize(model, ids)
         except _NoTokenizer as none:
             return Pairing(None, str(none))
-        place = _first_difference(theirs, ids)
+        place = first_difference(theirs, ids)
         if back.strip() == text.strip():
             return Pairing(False, f"the server cuts this text another way from token {place} on, in tokens of the same vocabulary")  # fmt: skip
-        at = _first_difference(back, text)
+        at = first_difference(back, text)
         raise InspectorError(
             ErrorKind.ModelInvalid,
             f"the server reads these ids as another text, from character {at} on: {back[at : at + 20]!r} for {text[at : at + 20]!r}",
@@ -596,10 +597,6 @@ def _bound_of(message: str) -> int | None:
         r"(?:max(?:imum)?(?: allowed)?|at most|less than or equal to|up to|<=)\D{0,12}(\d{1,7})", message, re.I
     )
     return int(found[1]) if found else OTHERS_MOST if "positive" in message or "-1" in message else None
-
-
-def _first_difference(a: Sequence[Any], b: Sequence[Any]) -> int:
-    return next((at for at, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def _whole(value: Any) -> int | None:

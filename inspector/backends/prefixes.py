@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from inspector.editscript import common_prefix
+
 KEPT_BYTES = 1 << 30
 ANSWER_BYTES = 64 << 20
 
@@ -99,7 +101,4 @@ def shared_length(a: Sequence[int] | np.ndarray, b: Sequence[int] | np.ndarray) 
     >>> shared_length([1, 2, 3], [1, 2, 4, 5])
     2
     """
-    a, b = np.asarray(a), np.asarray(b)
-    size = min(len(a), len(b))
-    differing = np.flatnonzero(a[:size] != b[:size])
-    return int(differing[0]) if len(differing) else size
+    return common_prefix(np.asarray(a), np.asarray(b))

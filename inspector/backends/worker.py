@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from inspector.backends import Capabilities, PaddedRows, PromptScores, RawLogits, Report
+from inspector.backends import LOADED, PaddedRows, PromptScores, RawLogits, Report, silent
 from inspector.errors import ErrorKind, InspectorError
 from inspector.processes import ENVIRONMENT_NAMES, Frame, allowed_environment, boot_command, pack_frame, read_frame
 from inspector.sandbox import CallCancelled
@@ -54,13 +54,6 @@ ENVIRONMENT_SET = {
     "TOKENIZERS_PARALLELISM": "false",
     "PYTHONNOUSERSITE": "1",
 }
-CAPABILITIES = Capabilities(
-    full_vocabulary=True,
-    prompt_logprobs=True,
-    token_id_prompts=True,
-    padded_batches=True,
-    dtypes=("float32", "bfloat16", "float16"),
-)
 
 
 class LocalWorker:
@@ -70,7 +63,7 @@ class LocalWorker:
     """
 
     name = "worker"
-    capabilities = CAPABILITIES
+    capabilities = LOADED
 
     def __init__(self, *, timeout_s: float = 600.0, idle_s: float = 1800.0, device: str | None = None) -> None:
         self._settings = {"idle_s": idle_s, "device": device}
@@ -149,7 +142,7 @@ class LocalWorker:
         cancel: threading.Event | None,
         timeout_s: float | None,
     ) -> tuple[dict[str, Any], bytes]:
-        tell: Report = report or (lambda doing, done=0, total=0, /: None)
+        tell: Report = report or silent
         timeout_s = timeout_s or self._timeout_s
         deadline = time.monotonic() + timeout_s
         request = {"what": what, "model": asdict(model), "dtype": dtype, **body}

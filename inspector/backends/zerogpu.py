@@ -12,10 +12,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from inspector.backends import Capabilities, PaddedRows, PromptScores, RawLogits, Report
+from inspector.backends import LOADED, PaddedRows, PromptScores, RawLogits, Report, silent
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
 
@@ -67,13 +68,7 @@ class ZeroGPUBackend:
     """Borrows a GPU for each request. Cancellation takes effect before and after it; padded batches are not offered."""
 
     name = "zerogpu"
-    capabilities = Capabilities(
-        full_vocabulary=True,
-        prompt_logprobs=True,
-        token_id_prompts=True,
-        padded_batches=False,
-        dtypes=("float32", "bfloat16", "float16"),
-    )
+    capabilities = replace(LOADED, padded_batches=False)
 
     def next_token_logits(
         self,
@@ -122,7 +117,7 @@ def _borrowed(
     if model.kind == "gguf":
         from inspector.backends.local import converted_folder
 
-        converted_folder(model, report or _silent)  # seconds of CPU: not in the GPU's time
+        converted_folder(model, report or silent)  # seconds of CPU: not in the GPU's time
     if cancel is not None and cancel.is_set():
         raise CallCancelled
     started = time.perf_counter()
@@ -142,8 +137,6 @@ def _borrowed(
 
 def _with_queue(found: Any, total_ms: float) -> Any:
     """Add what the caller waited beyond the computing to the timings."""
-    from dataclasses import replace
-
     rows = found if isinstance(found, list) else [found]
     computed = sum(sum(row.timings_ms.values()) for row in rows)
     waited = max(0.0, total_ms - computed)
@@ -152,10 +145,6 @@ def _with_queue(found: Any, total_ms: float) -> Any:
         for n, row in enumerate(rows)
     ]
     return made if isinstance(found, list) else made[0]
-
-
-def _silent(doing: str, done: int = 0, total: int = 0, /) -> None:
-    """Report nothing."""
 
 
 @lru_cache(maxsize=1)

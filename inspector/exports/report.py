@@ -253,11 +253,8 @@ def _request(request: dict[str, Any] | None) -> Markup:
     from inspector.withheld import without_secrets
 
     kept: list[dict[str, str]] = []
-    given = {
-        key: value if key in KNOWN_KEYS else without_secrets({key: value}, "", kept)[key]
-        for key, value in request.items()
-        if key != "changes"
-    }
+    given = {key: value for key, value in request.items() if key != "changes"}
+    given |= without_secrets({key: value for key, value in given.items() if key not in KNOWN_KEYS}, "", kept)
     rows = [(text(c["path"]), sentence(c["what"]), text(c["by"])) for c in request["changes"]]
     changes = _table("Changes before rendering", ("path", "what", "by"), rows) if rows else Markup("")
     reasons = [(text(each["path"]), sentence(each["why"])) for each in kept]

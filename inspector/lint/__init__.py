@@ -310,7 +310,7 @@ def lint(
     []
     """
     subject = Subject(inspection, evidence)
-    silenced = check_ignored({**_ignored_by(inspection), **(ignore or {})}, (rule.id for rule in RULES))
+    silenced = check_ignored({**ignored_by(inspection), **(ignore or {})}, (rule.id for rule in RULES))
     findings = _without_echo(run_rules(rules, subject, silenced), subject)
     card = subject.card if inspection.template is not None else None
     return Report(findings, card, subject.probes.rows(), inspection.error)
@@ -324,7 +324,8 @@ def _without_echo(findings: tuple[Finding, ...], subject: Subject) -> tuple[Find
     return tuple(finding for finding in findings if finding.rule != render_failed.RULE.id)
 
 
-def _ignored_by(inspection: Inspection) -> Mapping[str, Any]:
+def ignored_by(inspection: Inspection) -> Mapping[str, Any]:
+    """Give the rules that the request itself silences, with what it gives as reasons."""
     given = inspection.request.extra.get("lint") if inspection.request is not None else None
     ignored = given.get("ignore") if isinstance(given, dict) else None
     return ignored if isinstance(ignored, dict) else {}

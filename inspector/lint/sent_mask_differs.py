@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inspector.editscript import first_difference
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule
-from inspector.lint.subject import Subject, first_difference
+from inspector.lint.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import functools
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -581,11 +581,6 @@ def points(text: str) -> str:
     """
     listed = " ".join(f"U+{ord(char):04X}" for char in text[:8])
     return f"{text[:8]!r} ({listed}{' …' if len(text) > 8 else ''})"
-
-
-def first_difference(a: Sequence[int], b: Sequence[int]) -> int:
-    """Give the first index at which two sequences differ, or the length of the shorter one."""
-    return next((index for index, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 def is_part(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
+from inspector.editscript import common_prefix
 from inspector.engines.base import TemplateCall
 from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused
-from inspector.render import common_prefix
+from inspector.render import common_prefix as common_text
 from inspector.tokenizers.base import Tokenizer
 from inspector.tokenizers.sections import Counted, SectionEncoder
 
@@ -96,7 +95,7 @@ class GrowingPrompts:
             return None
         first = len(self._sections.first_ids(counted.before)) if counted.before else 0
         sides = [self._sections.ids_to_wall(counted.after, _texts(stack)) for stack in rest]
-        same = _equal(*sides)
+        same = common_prefix(*sides)
         if same == len(sides[0]) == len(sides[1]) and any(rest):
             return None  # other texts, the same tokens up to the next control token: what follows decides
         return first + counted.tokens + same
@@ -115,7 +114,7 @@ class GrowingPrompts:
                 right += [y.right, y.left]
                 left.append(x)
             else:
-                same = common_prefix(x.text, y.text)
+                same = common_text(x.text, y.text)
                 begin = self._pool.pair(begin, self._pool.leaf(x.text[:same]))
                 left += [self._pool.leaf(x.text[same:])] if same < x.chars else []
                 right += [self._pool.leaf(y.text[same:])] if same < y.chars else []
@@ -133,12 +132,6 @@ def _texts(stack: list[Rope]) -> Iterator[str]:
             yield part.text
         else:
             todo += [part.right, part.left]
-
-
-def _equal(a: np.ndarray, b: np.ndarray) -> int:
-    size = min(len(a), len(b))
-    differing = np.flatnonzero(a[:size] != b[:size])
-    return int(differing[0]) if len(differing) else size
 
 
 def growing_prompts(calls: Calls | None, tokenizer: Tokenizer) -> GrowingPrompts | None:

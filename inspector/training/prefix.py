@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from inspector.editscript import common_prefix
 from inspector.encode import Encoding
 from inspector.errors import InspectorError
 from inspector.messages import Conversation
-from inspector.render import common_prefix
+from inspector.render import common_prefix as common_text
 from inspector.training.growing import GrowingPrompts
 
 BLOCK_SIZES = (1, 16, 128)
@@ -232,9 +233,7 @@ def _stops(messages: Sequence[dict[str, Any]]) -> list[tuple[int, bool]]:
 def compare_inputs(this: Encoding, following: Encoding) -> tuple[int, Parting | None]:
     """Give how many tokens two inputs share at their start, and where they part if the first is no prefix."""
     a, b = this.input_ids, following.input_ids
-    size = min(len(a), len(b))
-    differing = np.flatnonzero(a[:size] != b[:size])
-    shared = int(differing[0]) if len(differing) else size
+    shared = common_prefix(a, b)
     if shared == len(a):
         return shared, None
     return shared, _parting(this, following, shared)
@@ -244,7 +243,7 @@ def _parting(this: Encoding, following: Encoding, token: int) -> Parting:
     if "token_segments" in (this.rendered.kind, following.rendered.kind):
         return Parting(token, None, *_origin_of_token(this, token), "", *_origin_of_token(following, token), "")
     texts = (this.rendered.text, following.rendered.text)
-    char = common_prefix(*texts)
+    char = common_text(*texts)
     start = int(this.start[token])
     # Where the shorter text ends first, the next one goes on with it: only the last tokens were cut otherwise.
     byte = None if char == len(texts[0]) else len(texts[0][:char].encode("utf-8"))

@@ -19,7 +19,7 @@ from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL
 from inspector.sandbox import CallCancelled
 from inspector.ui.calls import answered, malformed, own_machine, text_of
-from inspector.ui.serve import _Asked, checked, options_of
+from inspector.ui.serve import Asked, checked, options_of
 
 TOP_K = 20
 MOST_STEPS_A_CALL = 8
@@ -44,14 +44,14 @@ class _Run:
 
 
 _runs: dict[str, _Run] = {}  # the newest call of each question of a page, while it runs
-_Work = Callable[[dict[str, Any], _Asked, ask.Asking, _Run], dict[str, Any]]
+_Work = Callable[[dict[str, Any], Asked, ask.Asking, _Run], dict[str, Any]]
 
 
 def verdict(request: Any) -> str:
     """Give `verdict/1` of all panes; `typed`: a token to watch."""
     from inspector.ui import payload
 
-    def work(request: dict[str, Any], asked: _Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
+    def work(request: dict[str, Any], asked: Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
         sides = [options_of(asked, q) for q in range(len(asked.panes))]
         sessions = [f"page-{asked.child(q)}" for q in range(len(sides))]
         typed = _text(request.get("typed"))
@@ -67,7 +67,7 @@ def verdict(request: Any) -> str:
 def heat(request: Any) -> str:
     """Give `heat/1` of a pane."""
 
-    def work(_request: dict[str, Any], asked: _Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
+    def work(_request: dict[str, Any], asked: Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
         return ask.ask_heat(asked.fields, options_of(asked, 0), asking)
 
     return _answered("heat", work, request)
@@ -76,7 +76,7 @@ def heat(request: Any) -> str:
 def sampler(request: Any) -> str:
     """Give `sampler/1` of a pane: `settings` null for those of the model; `appended`: ids after the prompt."""
 
-    def work(request: dict[str, Any], asked: _Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
+    def work(request: dict[str, Any], asked: Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
         settings = request.get("settings")
         if settings is not None and not isinstance(settings, dict):
             raise malformed()
@@ -97,7 +97,7 @@ def sampler(request: Any) -> str:
 def walk(request: Any) -> str:
     """Take a few steps: `{appended, chosen, text, tokens, limit}`; `{steps, stops}`."""
 
-    def work(request: dict[str, Any], asked: _Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
+    def work(request: dict[str, Any], asked: Asked, asking: ask.Asking, _run: _Run) -> dict[str, Any]:
         tokens, limit = request.get("tokens"), request.get("limit")
         if not all(isinstance(value, int) and not isinstance(value, bool) and value > 0 for value in (tokens, limit)):
             raise malformed()
@@ -118,7 +118,7 @@ def whatif(request: Any) -> str:
     """Give `whatif/1` of a pane; its rows come in the progress as they are found."""
     from inspector.ui import payload
 
-    def work(_request: dict[str, Any], asked: _Asked, asking: ask.Asking, run: _Run) -> dict[str, Any]:
+    def work(_request: dict[str, Any], asked: Asked, asking: ask.Asking, run: _Run) -> dict[str, Any]:
         found = ask.ask_whatif(asked.fields, options_of(asked, 0), asking, each=run.found.append)
         for row in found["rows"]:
             if row["error"] is not None:

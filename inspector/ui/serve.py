@@ -159,7 +159,7 @@ def _of_each_pane(
     """
     from inspector.ui import payload
 
-    def one(asked: _Asked, q: int) -> Any:
+    def one(asked: Asked, q: int) -> Any:
         try:
             answer = call(job, payload_of(job_of(asked, q)), asked.child(q))
             check(answer)
@@ -190,15 +190,15 @@ def estimate(request: Any) -> str:
     return payload.dumps({"count": count, "error": None}).decode()
 
 
-def job_of(asked: _Asked, q: int) -> Job:
+def job_of(asked: Asked, q: int) -> Job:
     """Find the artifacts of a pane.
 
     Errors: those of `prepare`, OptionInvalid.
     """
-    return prepare(asked.fields, _options(asked.panes[q], asked.now), local_files=own_machine())
+    return prepare(asked.fields, options_of(asked, q), local_files=own_machine())
 
 
-def options_of(asked: _Asked, q: int) -> Options:
+def options_of(asked: Asked, q: int) -> Options:
     """Read the options of a pane.
 
     Errors: OptionInvalid naming the field.
@@ -225,7 +225,7 @@ def _source_place(error: InspectorError, pane: dict[str, Any]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """What came over the wire, checked. Panes are named by their slots; `now` is the clock of panes without one."""
 
     session: str
@@ -240,7 +240,7 @@ class _Asked:
         return f"{self.session}-{self.slots[q]}"
 
 
-def checked(request: Any) -> _Asked:
+def checked(request: Any) -> Asked:
     """Check the shape of what came over the wire; a page of ours never fails here.
 
     Errors: OptionInvalid.
@@ -258,7 +258,7 @@ def checked(request: Any) -> _Asked:
         raise malformed()
     if base is not None and not (isinstance(base, str) and _BASE.fullmatch(base)):
         raise malformed()
-    return _Asked(session, Fields(**{name: fields[name] for name in _FIELDS}), tuple(panes), slots, now, base)
+    return Asked(session, Fields(**{name: fields[name] for name in _FIELDS}), tuple(panes), slots, now, base)
 
 
 def _moment(at: Any) -> datetime:

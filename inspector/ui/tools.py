@@ -35,13 +35,13 @@ def stages(request: Any) -> str:
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
         text = _encodable(page.checked_text(request.get("text")))
         refs = _refs(request)[:MOST_STAGES]
-        return {"panes": [{**_or_error(partial(_stages_of, text, ref, session)), "ref": ref} for ref in refs]}
+        return {"panes": [{**or_error(partial(_stages_of, text, ref, session)), "ref": ref} for ref in refs]}
 
     return answered(work, request)
 
 
 def _stages_of(text: str, ref: str, session: str) -> dict[str, Any]:
-    artifact = _tokenizer(ref, session)
+    artifact = tokenizer_of(ref, session)
     return {**_call("page_stages", (text, artifact), session), "tokenizer": artifact.id, "error": None}
 
 
@@ -54,7 +54,7 @@ def merges(request: Any) -> str:
             raise malformed()
         if not all(i is None or (type(i) is int and 0 <= i < 2**31) for i in ids):
             raise malformed()
-        return _call("page_merges", (ids, _tokenizer(request.get("tokenizer"), session)), session)
+        return _call("page_merges", (ids, tokenizer_of(request.get("tokenizer"), session)), session)
 
     return answered(work, request)
 
@@ -85,7 +85,7 @@ def stream(request: Any) -> str:
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
         ids, stops = page.checked_ids(request.get("ids")), page.checked_stops(request.get("stop_strings") or [])
         skip = bool(request.get("skip_special_tokens"))
-        return _call("page_stream", (ids, _tokenizer(request.get("tokenizer"), session), skip, stops), session)
+        return _call("page_stream", (ids, tokenizer_of(request.get("tokenizer"), session), skip, stops), session)
 
     return answered(work, request)
 
@@ -97,7 +97,7 @@ def tokenizers(request: Any) -> str:
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
         text, refs, prices = page.checked(request.get("text"), request.get("tokenizers"), request.get("prices") or {})
         _encodable(text)
-        found = {ref: _or_error(partial(_artifact, ref, session)) for ref in refs}
+        found = {ref: or_error(partial(_artifact, ref, session)) for ref in refs}
         missing = [{"ref": ref, "error": entry["error"]} for ref, entry in found.items() if "artifact" not in entry]
         known = {ref: entry["artifact"] for ref, entry in found.items() if "artifact" in entry}
         answer = _call("page_tokenizers", (text, known, prices, bool(request.get("csv"))), session)
@@ -115,7 +115,7 @@ def differences(request: Any) -> str:
         found = service.differences(ref, loading=False, session=f"page-{session}", **access())
         error = None
         if ref in presets.tokenizers():
-            entry = _or_error(partial(_loading, ref))
+            entry = or_error(partial(_loading, ref))
             found, error = {**found, "loading": entry.get("loading")}, entry.get("error")
         return page.verdicts(found, error)
 
@@ -209,7 +209,7 @@ def _checked_ref(ref: Any) -> str:
 
 
 def _artifact(ref: str, session: str) -> dict[str, Any]:
-    return {"artifact": _tokenizer(ref, session)}
+    return {"artifact": tokenizer_of(ref, session)}
 
 
 def _loading(ref: str) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-def _tokenizer(ref: Any, session: str) -> Any:
+def tokenizer_of(ref: Any, session: str) -> Any:
     """Find a tokenizer's files, saying meanwhile what is fetched."""
     from inspector.sources import resolve_tokenizer
 
@@ -248,7 +248,7 @@ def _tokenizer(ref: Any, session: str) -> Any:
             del _fetching[session]
 
 
-def _or_error(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def or_error(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     from inspector.ui import payload
 
     try:

@@ -17,7 +17,7 @@ from inspector.job import Fields, prepare, without_window
 from inspector.sandbox import CallCancelled
 from inspector.ui import serve
 from inspector.ui.calls import access, answered, call, malformed, own_machine
-from inspector.ui.tools import _or_error, _tokenizer
+from inspector.ui.tools import or_error, tokenizer_of
 from inspector.ui.views import tensors as tensors_view
 from inspector.ui.views import training as training_view
 
@@ -35,7 +35,7 @@ def budget(request: Any) -> str:
         known = request.get("known")
         if not isinstance(known, list) or len(known) != len(asked.panes):
             raise malformed()
-        jobs = [_or_error(partial(_job, asked, q)) for q in range(len(asked.panes))]
+        jobs = [or_error(partial(_job, asked, q)) for q in range(len(asked.panes))]
         ready = [(entry["job"], key) for entry, key in zip(jobs, known) if "job" in entry]
         found = iter(json.loads(call("page_budget", ready, f"{asked.session}-budget", supersede=True))["panes"])
         panes = [next(found) if "job" in entry else entry for entry in jobs]
@@ -47,7 +47,7 @@ def budget(request: Any) -> str:
         return "null"
 
 
-def _job(asked: Any, q: int) -> dict[str, Any]:
+def _job(asked: serve.Asked, q: int) -> dict[str, Any]:
     return {"job": serve.job_of(asked, q)}
 
 
@@ -85,8 +85,8 @@ def prefix(request: Any) -> str:
     return answered(work, request)
 
 
-def _each_pane(asked: Any, job: str, child: str, how: tuple[Any, ...]) -> dict[str, Any]:
-    jobs = [_or_error(partial(_job, asked, q)) for q in range(len(asked.panes))]
+def _each_pane(asked: serve.Asked, job: str, child: str, how: tuple[Any, ...]) -> dict[str, Any]:
+    jobs = [or_error(partial(_job, asked, q)) for q in range(len(asked.panes))]
     ready = [(without_window(entry["job"]), *how) for entry in jobs if "job" in entry]
     found = iter(json.loads(call(job, ready, child))["panes"])
     return {"panes": [next(found) if "job" in entry else entry for entry in jobs]}
@@ -108,7 +108,7 @@ def batch(request: Any) -> str:
         beside: list[dict[str, Any]]
         rows, beside = _pane_rows(asked, of, bool(request.get("others")))
         for number, line in enumerate(tensors_view.conversations(request.get("text")), 1):
-            entry = _or_error(partial(_pasted, asked, of, line))
+            entry = or_error(partial(_pasted, asked, of, line))
             (rows if "job" in entry else beside).append({"name": f"#{number}", **entry})
         how = (
             _word(request, "side"),
@@ -123,7 +123,7 @@ def batch(request: Any) -> str:
     return answered(work, request)
 
 
-def _pane_rows(asked: Any, of: int, others: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _pane_rows(asked: serve.Asked, of: int, others: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Give the rows that are panes, and those that cannot be rows: ids of another tokenizer mean other tokens.
 
     Errors: those of the pane `of`.
@@ -134,7 +134,7 @@ def _pane_rows(asked: Any, of: int, others: bool) -> tuple[list[dict[str, Any]],
     for q in range(len(asked.panes)) if others else ():
         if q == of:
             continue
-        entry = {"name": chr(65 + q), **_or_error(partial(_job, asked, q))}
+        entry = {"name": chr(65 + q), **or_error(partial(_job, asked, q))}
         if "job" in entry and entry["job"].tokenizer.digest != chosen.tokenizer.digest:
             other = entry["job"].tokenizer.id
             entry = {
@@ -145,10 +145,9 @@ def _pane_rows(asked: Any, of: int, others: bool) -> tuple[list[dict[str, Any]],
     return rows, beside
 
 
-def _pasted(asked: Any, of: int, line: str) -> dict[str, Any]:
+def _pasted(asked: serve.Asked, of: int, line: str) -> dict[str, Any]:
     fields = Fields(line, "", "", asked.fields.arguments)
-    options = serve._options(asked.panes[of], asked.now)
-    return {"job": prepare(fields, options, local_files=own_machine())}
+    return {"job": prepare(fields, serve.options_of(asked, of), local_files=own_machine())}
 
 
 def vocabulary(request: Any) -> str:
@@ -156,7 +155,7 @@ def vocabulary(request: Any) -> str:
     with `rows_from`: given, catalogue, config or null."""
 
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
-        artifact = _tokenizer(request.get("tokenizer"), session)
+        artifact = tokenizer_of(request.get("tokenizer"), session)
         tokens = training_view.checked_tokens(request.get("tokens"))
         rows, tied, source = _known_rows(request)
         given = (artifact, tokens, rows, _number(request, "multiple", MOST_LENGTH), tied)
@@ -177,7 +176,7 @@ def vocabulary_trial(request: Any) -> str:
         rows, tied, source = _known_rows(request)
         return service.vocabulary_trial(
             asked.fields,
-            serve._options(asked.panes[0], asked.now),
+            serve.options_of(asked, 0),
             tokens,
             model=_word(request, "model"),
             rows=rows if source == "given" else None,
