@@ -375,12 +375,11 @@ def _output_error(error: OSError) -> int:
 
 def _read(request: str) -> bytes:
     """Read a request; a body, row or log line of another kind is converted, and what was done is said on stderr."""
-    from inspector.job import read_bounded, read_request_file
+    from inspector.job import read_bounded, read_request_file, request_limits
     from inspector.pasting import as_request
-    from inspector.request import RequestLimits
 
     given = read_bounded(sys.stdin.buffer) if request == "-" else read_request_file(Path(request))
-    data, found = as_request(given, limits=RequestLimits())
+    data, found = as_request(given, limits=request_limits())
     if found is not None:
         from inspector.terminal import visible
 

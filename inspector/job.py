@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from inspector import presets
+from inspector import limits, presets
 from inspector.engines import ENGINES
 from inspector.errors import ErrorKind, InspectorError
+from inspector.request import RequestLimits
 from inspector.template import Template
 from inspector.tokenizers.base import Tokenizer, TokenizerArtifact
 
@@ -31,7 +32,6 @@ FIRST_PANES = (
     {"tokenizer": DEFAULT_TOKENIZER, "template": "qwq-32b@16488a"},
 )
 MAX_REFERENCE_CHARS = 1000
-MAX_REQUEST_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +174,44 @@ def read_bounded(file: IO[bytes]) -> bytes:
 
     Errors: InputTooLarge.
     """
-    data = file.read(MAX_REQUEST_BYTES + 1)
-    if len(data) > MAX_REQUEST_BYTES:
-        raise InspectorError(
-            ErrorKind.InputTooLarge,
-            f"the request has more than {MAX_REQUEST_BYTES:,} bytes, the limit",
-            stage="request",
-            where={"limit": MAX_REQUEST_BYTES},
-            remedy="send a smaller request",
-        )
+    limit = limits.in_force().request_bytes
+    data = file.read(limit + 1)
+    if len(data) > limit:
+        message = f"the request has more than {limit:,} bytes, the limit"
+        where = {"limit": limit}
+        raise limits.over("request_bytes", message, ErrorKind.InputTooLarge, "request", "send a smaller request", where)
     return data
+
+
+def request_limits() -> RequestLimits:
+    """Give the bounds of a request in this process."""
+    held = limits.in_force()
+    return RequestLimits(held.request_bytes, held.json_depth, held.messages, held.object_keys)
+
+
+def check_request(request: bytes | Fields) -> None:
+    """Refuse a request that is too large, before anything reads it.
+
+    Errors: InputTooLarge.
+    """
+    texts = [request] if isinstance(request, bytes) else list(astuple(request))
+    size = sum(len(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")) for text in texts)
+    remedy = "send a smaller request"
+    limits.check(
+        "request_bytes", size, f"the request has {size:,} bytes", ErrorKind.InputTooLarge, "request", remedy,
+    )  # fmt: skip
+
+
+def check_template(text: str, where: dict[str, Any] | None = None) -> None:
+    """Refuse a template that is too large, before anything parses it.
+
+    Errors: InputTooLarge.
+    """
+    size = len(text.encode("utf-8", "surrogatepass"))
+    remedy = "take out of the template what this conversation does not need"
+    limits.check(
+        "template_bytes", size, f"the template has {size:,} bytes", ErrorKind.InputTooLarge, "template", remedy, where,
+    )  # fmt: skip
 
 
 def prepare(
@@ -196,12 +224,15 @@ def prepare(
     """Bring the artifacts that a run needs. The only step that touches network and cache.
 
     `local_files`: whether references may name files of this machine; a page that strangers use must not read them out.
-    Errors: every kind of stage "source" and "options".
+    Errors: every kind of stage "source" and "options"; InputTooLarge.
     """
     from inspector.revisions import edited
     from inspector.sources import resolve_template, resolve_tokenizer
 
     _check_engine(options)
+    check_request(request)
+    if options.template_text is not None:
+        check_template(options.template_text)
     for option, ref in (("tokenizer", options.tokenizer), ("template", options.template)):
         check_reference(option, ref or "")
     token = None if local_files else False  # a stranger's reference never gets this machine's own token

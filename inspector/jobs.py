@@ -101,13 +101,18 @@ def compare(payload: bytes) -> bytes:
 
 def count(payload: bytes) -> bytes:
     """Estimate OpenAI tokens for a pickled (request bytes or Fields, model, TokenizerArtifact)."""
-    from inspector.job import Fields
+    from inspector.job import Fields, request_limits
     from inspector.openai_count import count_openai, plain_encoding
     from inspector.request import parse_fields, parse_request
     from inspector.tokenizers import load_tokenizer
 
     given, model, artifact = pickle.loads(payload)
-    request = parse_fields(*astuple(given)) if isinstance(given, Fields) else parse_request(given)
+    limits = request_limits()
+    request = (
+        parse_fields(*astuple(given), limits=limits)
+        if isinstance(given, Fields)
+        else parse_request(given, limits=limits)
+    )
     encode = plain_encoding(load_tokenizer(artifact))
     return _answer(count_openai(request, model, lambda _preset: encode).to_dict())
 
@@ -253,9 +258,10 @@ def record(payload: bytes) -> bytes:
 
 def paste(payload: bytes) -> bytes:
     """Recognise a pickled text that was pasted; give the editors' texts it stands for, or null."""
+    from inspector.job import request_limits
     from inspector.pasting import recognise
 
-    found = recognise(pickle.loads(payload))
+    found = recognise(pickle.loads(payload), limits=request_limits())
     return _answer({"pasted": None if found is None else found.to_dict(), "error": None})
 
 
@@ -373,10 +379,13 @@ def differences(payload: bytes) -> bytes:
 def arguments(payload: bytes) -> bytes:
     """Give the arguments of a pickled template text: {arguments: [TemplateArgument], error}."""
     from inspector.errors import InspectorError
+    from inspector.job import check_template
     from inspector.template_arguments import template_arguments
 
+    text = pickle.loads(payload)
     try:
-        found = [argument.to_dict() for argument in template_arguments(pickle.loads(payload))]
+        check_template(text)
+        found = [argument.to_dict() for argument in template_arguments(text)]
     except InspectorError as error:
         return _answer({"arguments": [], "error": error.to_dict()})
     return _answer({"arguments": found, "error": None})

@@ -18,7 +18,7 @@ from inspector.jsontext import child_path, dumps, line_and_column, loads
 from inspector.logline import read_log
 from inspector.messages import RESERVED_ARGUMENTS
 from inspector.pythontext import read_python
-from inspector.request import PUBLIC_REQUEST_LIMITS, RequestLimits
+from inspector.request import RequestLimits
 from inspector.traffic import Note, alpaca, gemini, is_alpaca, is_gemini, is_prompt, prompt
 
 # How it was written, and what it was; the page has a name for each.
@@ -51,7 +51,7 @@ def recognise(text: str, *, limits: RequestLimits | None = None) -> Pasted | Non
     >>> recognise('[{"role": "user", "content": "hi"}]') is None
     True
     """
-    limits = limits or PUBLIC_REQUEST_LIMITS
+    limits = limits or RequestLimits()
     _check_size(text, limits)
     text = text.removeprefix("\ufeff")
     for read in (_from_curl, _from_json, _from_lines, _from_log, _from_python):

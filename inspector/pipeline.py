@@ -41,12 +41,15 @@ from inspector.job import (
     Job,
     Options,
     check_pairing,
+    check_template,
     make_options,
     prepare,
     request_bytes,
+    request_limits,
     run_clock,
     side_options,
 )
+from inspector.limits import in_force, named
 from inspector.lint import live_findings
 from inspector.logits import NextTokenLogits, next_token_logits
 from inspector.media.measure import choose_rule, measure
@@ -260,7 +263,7 @@ def _begin(job: Job, building: _Building) -> tuple[Conversation, dict[str, Any]]
     """Run the stages before rendering; give the conversation, and template and tokenizer by name."""
     options = job.options
     with building.stage("request"):
-        request = parse_fields(*astuple(job.request)) if isinstance(job.request, Fields) else parse_request(job.request)
+        request = _parsed(job.request)
         building.set(request=request)
     with building.stage("tokenizer"):
         tokenizer = load_tokenizer(job.tokenizer)
@@ -269,6 +272,8 @@ def _begin(job: Job, building: _Building) -> tuple[Conversation, dict[str, Any]]
     if template is None and not renders_itself(tokenizer, options.name):
         template = own_template(tokenizer, options.name, has_tools=bool(request.tools))
     building.set(template=template)
+    if template is not None:
+        check_template(template.text, {"template": template.id})
     with building.stage("messages"):
         template_text = template.text if template else None
         conversation = canonicalize(request, options.profile, arguments=options.arguments, template_text=template_text)
@@ -276,6 +281,14 @@ def _begin(job: Job, building: _Building) -> tuple[Conversation, dict[str, Any]]
     building.media = _media(options, conversation, template, tokenizer, building)
     expanded = building.media if building.media is not None and building.media.expanded else None
     return conversation, {"template": template, "tokenizer": tokenizer, "media": expanded}
+
+
+def _parsed(request: bytes | Fields) -> ChatRequest:
+    limits = request_limits()
+    with named(bytes="request_bytes", messages="messages"):
+        if isinstance(request, Fields):
+            return parse_fields(*astuple(request), limits=limits)
+        return parse_request(request, limits=limits)
 
 
 def _media(
@@ -409,7 +422,9 @@ def _assemble(
             rendered = tokenizer.render_request(conversation, **how)  # type: ignore[attr-defined]
         else:
             special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
-            rendered = render(conversation, template, special_tokens=special, clock=clock, engine=options.engine, **how)
+            how |= {"special_tokens": special, "clock": clock, "engine": options.engine}
+            with named(chars="rendered_chars"):
+                rendered = render(conversation, template, max_chars=in_force().rendered_chars, **how)
     building.set(rendered=rendered)
     if media is not None:
         with building.stage("media"):

@@ -361,10 +361,10 @@ def _encode(text: str, max_chars: int | None) -> bytes:
     if max_chars is not None and len(text) > max_chars:
         raise InspectorError(
             ErrorKind.OutputTooLarge,
-            f"the rendered text has {len(text)} characters; the limit is {max_chars}",
+            f"the rendered text has {len(text):,} characters; the limit is {max_chars:,}",
             stage="render",
-            where={"chars": len(text)},
-            remedy="shorten the messages, or raise the limit",
+            where={"chars": len(text), "limit": max_chars},
+            remedy="shorten the messages, or what the template writes",
         )
     try:
         return text.encode("utf-8")

@@ -27,7 +27,6 @@ from inspector.jsontext import (
 )
 
 __all__ = [
-    "PUBLIC_REQUEST_LIMITS",
     "Change",
     "ChatRequest",
     "RequestLimits",
@@ -56,9 +55,6 @@ class RequestLimits:
     def json(self) -> JsonLimits:
         """Give the part that the JSON reader holds."""
         return JsonLimits(self.max_depth, self.max_object_keys)
-
-
-PUBLIC_REQUEST_LIMITS = RequestLimits(max_bytes=2_000_000, max_messages=5_000, max_object_keys=10_000)
 
 
 @dataclass(frozen=True, slots=True)

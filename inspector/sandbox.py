@@ -43,6 +43,7 @@ from typing import Any
 from inspector.confinement import readable_places
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
+from inspector.limits import LOCAL, MIB, Limits, or_raise
 from inspector.processes import (
     ENVIRONMENT_NAMES,
     ENVIRONMENT_PREFIXES,
@@ -55,35 +56,7 @@ from inspector.processes import (
     read_exactly,
 )
 from inspector.sources.cache import cache_dir
-from inspector.zygote import EXIT_MEMORY, FORK, MIB, REAP, RECORD, RELEASE, REPORT, answer_too_large, memory_limit
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one request may use, and how many children there may be.
-
-    Units: seconds, MiB (`memory_mb`: address space beyond what a new child starts with), bytes. `max_children` counts
-    running and warm children together; `idle_s` and `max_calls` recycle a session's child.
-    """
-
-    cpu_s: float
-    wall_s: float
-    memory_mb: int
-    answer_bytes: int
-    request_bytes: int
-    max_children: int
-    idle_s: float = 600.0
-    max_calls: int = 1000
-    max_files: int = 64
-    supersede_after_s: float = 5.0
-
-
-_CORES = os.cpu_count() or 1
-
-# For a person on their own machine: 100,000-token conversations and a 33 MB tokenizer.json must work.
-LOCAL_LIMITS = Limits(60, 90, 4096, 512 * MIB, 128 * MIB, max(8, 4 * _CORES))
-# For a public page: one render of a visitor's template.
-PUBLIC_LIMITS = Limits(2, 4, 1024, 16 * MIB, 4 * MIB, 4 * _CORES, idle_s=300.0, max_calls=200)
+from inspector.zygote import EXIT_MEMORY, FORK, REAP, RECORD, RELEASE, REPORT, answer_too_large, memory_limit
 
 # All that a job imports: what is missing here, every fresh child imports again. No torch among it.
 PRELOAD = (
@@ -366,7 +339,7 @@ class Sandbox:
     @classmethod
     def start(
         cls,
-        limits: Limits = LOCAL_LIMITS,
+        limits: Limits = LOCAL,
         *,
         jobs: Mapping[str, str] = JOBS,
         preload: tuple[str, ...] = PRELOAD,
@@ -409,8 +382,8 @@ class Sandbox:
         limits = replace(limits, wall_s=wall_s) if wall_s is not None else limits
         if job not in self.jobs:
             raise ValueError(f"no job {job!r} in the job table")
-        if len(payload) > limits.request_bytes:
-            raise _input_too_large(len(payload), limits.request_bytes)
+        if len(payload) > limits.payload_bytes:
+            raise _input_too_large(len(payload), limits.payload_bytes)
         request = _pack_request(job, payload, limits, once=session is None)
         if session is None:
             return self._with_new_zygote(lambda: self._call_fresh(request, limits, cancel))
@@ -530,17 +503,17 @@ class Sandbox:
         return error
 
     def _new_child(self, limits: Limits, stop: Callable[[], bool] | None, *, once: bool) -> _Child:
-        """Reserve one of `max_children` places, retiring an idle session's child if need be, and fork."""
+        """Reserve one of `children` places, retiring an idle session's child if need be, and fork."""
         deadline = time.monotonic() + max(limits.wall_s, self.limits.wall_s)
         with self._changed:
-            while self._live >= self.limits.max_children:
+            while self._live >= self.limits.children:
                 if self._evict_one():
                     continue
                 if stop and stop():
                     raise CallCancelled
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise _no_place(self.limits.max_children)
+                    raise _no_place(self.limits.children)
                 self._changed.wait(min(left, TICK_S) if stop else left)
             zygote = self._running_zygote()
             self._live += 1
@@ -663,15 +636,7 @@ class Sandbox:
 
 
 def _pack_request(job: str, payload: bytes, limits: Limits, *, once: bool) -> bytes:
-    header = {
-        "job": job,
-        "once": once,
-        "cpu_s": limits.cpu_s,
-        "memory_mb": limits.memory_mb,
-        "answer_bytes": limits.answer_bytes,
-        "request_bytes": limits.request_bytes,
-        "max_files": limits.max_files,
-    }
+    header = {"job": job, "once": once, **asdict(limits)}
     return pack_frame(Frame.REQUEST, json.dumps(header).encode()) + pack_frame(Frame.PAYLOAD, payload)
 
 
@@ -736,7 +701,7 @@ def _cpu_limit(limit: float) -> InspectorError:
         f"the request used up all of its {limit:g} s of CPU time",
         stage="sandbox",
         where={"limit": "cpu_s"},
-        remedy="make the template's loops or the input smaller, or raise cpu_s",
+        remedy=or_raise("make the template's loops or the input smaller", "cpu_s"),
     )
 
 
@@ -746,7 +711,7 @@ def _wall_limit(limit: float) -> InspectorError:
         f"the request took longer than the limit of {limit:g} s",
         stage="sandbox",
         where={"limit": "wall_s"},
-        remedy="make the input smaller, try again when the machine is less busy, or raise wall_s",
+        remedy=or_raise("make the input smaller, try again when the machine is less busy", "wall_s"),
     )
 
 
@@ -755,16 +720,16 @@ def _no_place(limit: int) -> InspectorError:
         ErrorKind.TimeLimit,
         f"all {limit} children were busy for the whole waiting time",
         stage="sandbox",
-        where={"limit": "max_children"},
-        remedy="try again, or raise max_children",
+        where={"limit": "children"},
+        remedy=or_raise("try again", "children"),
     )
 
 
 def _input_too_large(size: int, limit: int) -> InspectorError:
     return InspectorError(
         ErrorKind.InputTooLarge,
-        f"the request has {size} bytes; the limit is {limit}",
+        f"the request has {size:,} bytes; the limit is {limit:,}",
         stage="sandbox",
-        where={"limit": "request_bytes"},
-        remedy="make the request or the file smaller, or raise request_bytes",
+        where={"limit": "payload_bytes"},
+        remedy=or_raise("make the request or the file smaller", "payload_bytes"),
     )

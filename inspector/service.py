@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from inspector import presets
+from inspector import limits, presets
 from inspector.backends import Backend
 from inspector.errors import ErrorKind, InspectorError
 from inspector.exports import find_export
@@ -47,7 +47,7 @@ def sandbox(*, own_files: bool = True) -> Sandbox:
     global _sandbox
     with _lock:
         if _sandbox is None:
-            _sandbox = Sandbox.start(own_files=own_files)
+            _sandbox = Sandbox.start(limits.in_force(), own_files=own_files)
         return _sandbox
 
 
@@ -490,6 +490,7 @@ def vocabulary_trial(
     answer = call_child("ids", job, session)
     if answer["error"] is not None:
         raise InspectorError.from_dict(answer["error"])
+    _check_length(len(answer["input_ids"]))
     value = call_child("page_vocabulary", (job.tokenizer, list(tokens), rows, pad_to_multiple_of, tied), session)
     planned = VocabularyPlan(
         tokenizer=value["tokenizer"],
@@ -655,14 +656,22 @@ def _pieces(job: Job, ids: list[int], session: str | None) -> list[str | None]:
     return [name and name[0] for name in call_child("token_names", (job.tokenizer, ids), session)]
 
 
+def _check_length(tokens: int) -> None:
+    remedy = "shorten the conversation, or give a context window so that messages are dropped"
+    limits.check(
+        "logits_tokens", tokens, f"the input has {tokens:,} tokens", ErrorKind.PromptTooLong, "logits", remedy,
+    )  # fmt: skip
+
+
 def model_for(
     backend: Backend, model: str | None, job: Job, input_ids: Sequence[int], text: str | None
 ) -> tuple[ModelArtifact, str]:
     """Give the model that a backend runs, one of its own where it is a server, and a remark on how it reads the input.
 
     `text`: what the ids spell; a server is asked to tokenize it. Errors: those of a model's artifact or of a server;
-    ModelInvalid for a model of another vocabulary.
+    ModelInvalid for a model of another vocabulary; PromptTooLong.
     """
+    _check_length(len(input_ids))
     own: Callable[[str | None], ModelArtifact] | None = getattr(backend, "model", None)
     if own is not None:
         artifact = own(model)

@@ -28,9 +28,9 @@ from typing import Any, NoReturn
 
 from inspector.confinement import confine
 from inspector.errors import ErrorKind, InspectorError
+from inspector.limits import MIB, Limits, or_raise, use
 from inspector.processes import Frame, pack_frame, read_frame
 
-MIB = 1 << 20
 MESSAGE_CHARS = 2000
 LEAVING_TICK_S = 0.05  # how often a killed child is looked after
 EXIT_FAILED, EXIT_MEMORY = 70, 71  # how a child ends that cannot even answer
@@ -49,12 +49,13 @@ def _child_main(
         try:
             _, raw = read_frame(sock, MIB)
             header = json.loads(raw)
-            _, payload = read_frame(sock, header["request_bytes"])
+            _, payload = read_frame(sock, header["payload_bytes"])
         except EOFError:
             os._exit(0)
         except MemoryError:  # a warm child whose caches left no room for the payload
             os._exit(EXIT_MEMORY)
         sock.sendall(pack_frame(Frame.BEGUN, b""))
+        use(Limits(**{name: header[name] for name in Limits.__slots__}))
         _apply_limits(header, baseline)
         kind, body = _run_job(jobs[header["job"]], payload, header)
         try:
@@ -294,15 +295,15 @@ def memory_limit(limit: int) -> InspectorError:
         f"the request needs more than the limit of {limit} MiB of memory",
         stage="sandbox",
         where={"limit": "memory_mb"},
-        remedy="make the input, the tokenizer file or what the template builds smaller, or raise memory_mb",
+        remedy=or_raise("make the input, the tokenizer file or what the template builds smaller", "memory_mb"),
     )
 
 
 def answer_too_large(size: int, limit: int) -> InspectorError:
     return InspectorError(
         ErrorKind.OutputTooLarge,
-        f"the answer has {size} bytes; the limit is {limit}",
+        f"the answer has {size:,} bytes; the limit is {limit:,}",
         stage="sandbox",
         where={"limit": "answer_bytes"},
-        remedy="make the input or what the template writes smaller, or raise answer_bytes",
+        remedy=or_raise("make the input or what the template writes smaller", "answer_bytes"),
     )

@@ -9,6 +9,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from page import ROOT, unavailable
 from typer.testing import CliRunner
 
-from inspector import schemas
+from inspector import limits, schemas
 from inspector.cli import app
 from inspector.ui import api, calls
 
@@ -179,7 +180,7 @@ def test_strangers_reach_no_file_and_no_other_model_and_get_a_bounded_answer(
     assert sides["a"]["error"]["stage"] == "source" and "hidden" not in json.dumps(sides)
     assert told("next_token", request=CHAT, model=str(tmp_path))["error"]["kind"] == "UnknownPreset"
     assert told("inspect", request=CHAT, tokenizer="bytes", template="chatml")["error"] is None
-    monkeypatch.setattr(api, "MOST_ANSWER", 5000)
+    monkeypatch.setattr(limits, "_in_force", replace(limits.PUBLIC, api_chars=5000))
     assert told("inspect", request=CHAT, tokenizer="bytes", template="chatml")["error"]["kind"] == "OutputTooLarge"
 
 

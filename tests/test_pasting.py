@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inspector.errors import InspectorError
 from inspector.pasting import FORMS, SHAPES, Pasted, recognise
-from inspector.request import parse_fields
+from inspector.request import RequestLimits, parse_fields
 
 USER, REPLY = {"role": "user", "content": 'it\'s "hi" 你好'}, {"role": "assistant", "content": "yo"}
 M = json.dumps([USER, REPLY])
@@ -202,5 +202,5 @@ def test_a_python_literal_is_read_as_python_reads_it(extra: Any) -> None:
 )  # fmt: skip
 def test_hostile_and_unreadable_texts_end_in_a_clear_error(text: str, message: str) -> None:
     with pytest.raises(InspectorError) as caught:
-        recognise(text)
+        recognise(text, limits=RequestLimits(max_bytes=2_000_000))
     assert message in caught.value.message and caught.value.remedy and "\n" not in caught.value.message

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jsontext import loads
 from inspector.request import (
-    PUBLIC_REQUEST_LIMITS,
     ChatRequest,
     RequestLimits,
     SpelledFloat,
@@ -32,6 +31,7 @@ from inspector.request import (
 )
 
 DATA = Path(__file__).parent / "data"
+STRICT = RequestLimits(max_bytes=2_000_000, max_messages=5_000, max_object_keys=10_000)
 USER = '{"role": "user", "content": "hi"}'
 
 
@@ -284,9 +284,9 @@ def test_depth_is_limited_exactly() -> None:
 
 
 def test_counts_over_the_limits_are_refused_with_both_numbers() -> None:
-    error = refused("[" + ",".join([USER] * 5001) + "]", limits=PUBLIC_REQUEST_LIMITS)
+    error = refused("[" + ",".join([USER] * 5001) + "]", limits=STRICT)
     assert error.kind is ErrorKind.InputTooLarge and "5,001" in error.message and "5,000" in error.message
-    error = refused(b" " * 2_000_001, limits=PUBLIC_REQUEST_LIMITS)
+    error = refused(b" " * 2_000_001, limits=STRICT)
     assert error.kind is ErrorKind.InputTooLarge and "2,000,001" in error.message and "2,000,000" in error.message
     many = "{" + ",".join(f'"k{i}":1' for i in range(11)) + "}"
     assert refused(f"[{many}]", limits=RequestLimits(max_object_keys=10)).kind is ErrorKind.InputTooLarge
@@ -358,7 +358,7 @@ def test_attack_cases_are_parsed_or_refused_with_the_kind_they_name(case: dict[s
     data = data.encode() if isinstance(data, str) else data
     began = time.perf_counter()
     try:
-        parse_request(data, limits=PUBLIC_REQUEST_LIMITS)
+        parse_request(data, limits=STRICT)
         kind = None
     except InspectorError as error:
         kind = error.kind

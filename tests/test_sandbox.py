@@ -21,10 +21,11 @@ import sandbox_bombs
 from inspector import confinement
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
-from inspector.sandbox import LOCAL_LIMITS, MIB, PUBLIC_LIMITS, CallCancelled, Limits, Sandbox, death_error
+from inspector.limits import LOCAL, MIB, PUBLIC, Limits
+from inspector.sandbox import CallCancelled, Sandbox, death_error
 
 ROOT = Path(__file__).resolve().parent.parent
-LIMITS = Limits(2, 10, 300, 4 * MIB, 2 * MIB, 8, idle_s=600, max_calls=1000)
+LIMITS = replace(LOCAL, cpu_s=2, wall_s=30, memory_mb=300, answer_bytes=4 * MIB, payload_bytes=2 * MIB, children=8)
 
 # Hashing a tuple a million deep overflows the C stack: no Python limit applies.
 CRASHING_TEMPLATE = (
@@ -98,12 +99,12 @@ REFUSED = (ErrorKind.SandboxBlocked, "the sandbox refuses") if CONFINED else (Er
         ("overflow_like_rust", b"", ErrorKind.RecursionLimit, "native stack"),
         ("segfault", b"", ErrorKind.WorkerCrashed, "SIGSEGV"),
         ("kill_self", b"", ErrorKind.WorkerCrashed, "SIGKILL"),
-        ("huge", b"5000000", ErrorKind.OutputTooLarge, "5000000 bytes; the limit is 4194304"),
+        ("huge", b"5000000", ErrorKind.OutputTooLarge, "5,000,000 bytes; the limit is 4,194,304"),
         ("not_bytes", b"", ErrorKind.WorkerCrashed, "TypeError"),
         ("raise_exit", b"", ErrorKind.WorkerCrashed, "SystemExit"),
         ("rust_panic", b"", ErrorKind.TokenizerInvalid, "panic"),
         ("render", CRASHING_TEMPLATE, ErrorKind.WorkerCrashed, "SIGSEGV"),
-        ("forge_length", b"", ErrorKind.OutputTooLarge, "4294967295"),
+        ("forge_length", b"", ErrorKind.OutputTooLarge, "4,294,967,295"),
         ("forge_error", b"", ErrorKind.WorkerCrashed, "not an error record"),
         ("forge_error", b'{"kind": "NoSuchKind"}', ErrorKind.WorkerCrashed, "not an error record"),
         ("write_file", b"/tmp/inspector-sandbox-test", *REFUSED),
@@ -145,7 +146,7 @@ def test_an_unexpected_exception_tells_its_type_and_nothing_else(sandbox):
 
 def test_a_request_over_the_bound_is_refused_with_both_numbers(sandbox):
     error = failure(sandbox, "echo", bytes(2 * MIB + 1))
-    assert error.kind is ErrorKind.InputTooLarge and "2097153" in error.message and "2097152" in error.message
+    assert error.kind is ErrorKind.InputTooLarge and "2,097,153" in error.message and "2,097,152" in error.message
 
 
 def test_empty_and_large_payloads_come_back_unchanged(sandbox):
@@ -227,8 +228,8 @@ def test_open_files_are_bounded(sandbox):
 
 
 def test_the_documented_limits_are_ordered():
-    assert PUBLIC_LIMITS.cpu_s == 2 and PUBLIC_LIMITS.wall_s == 4 and PUBLIC_LIMITS.memory_mb == 1024
-    assert LOCAL_LIMITS.cpu_s >= 10 * PUBLIC_LIMITS.cpu_s and LOCAL_LIMITS.memory_mb >= 4096
+    assert PUBLIC.cpu_s == 2 and PUBLIC.wall_s == 4 and PUBLIC.memory_mb == 1024
+    assert LOCAL.cpu_s >= 10 * PUBLIC.cpu_s and LOCAL.memory_mb >= 4096
 
 
 # -------------------------------------------------------------------------------------------------------- sessions
@@ -262,7 +263,7 @@ def test_a_session_s_child_is_recycled_after_its_calls_and_when_idle():
 
 
 def test_the_least_recently_used_session_gives_up_its_child():
-    with start(replace(LIMITS, max_children=2)) as sandbox:
+    with start(replace(LIMITS, children=2)) as sandbox:
         first = sandbox.call("pid", b"", session="a")
         second = sandbox.call("pid", b"", session="b")
         assert sandbox.call("pid", b"", session="a") == first
@@ -353,7 +354,7 @@ def test_eight_threads_get_their_own_answers_beside_bombs(sandbox):
 
 
 def test_more_callers_than_children_wait_their_turn():
-    with start(replace(LIMITS, max_children=2)) as sandbox, ThreadPoolExecutor(8) as pool:
+    with start(replace(LIMITS, children=2)) as sandbox, ThreadPoolExecutor(8) as pool:
         sandbox.wait_ready()
         answers = list(pool.map(lambda number: sandbox.call("echo", b"%d" % number), range(40)))
         assert answers == [b"%d" % number for number in range(40)]
@@ -362,7 +363,7 @@ def test_more_callers_than_children_wait_their_turn():
         sandbox.limits = replace(sandbox.limits, wall_s=0.5)
         with pytest.raises(InspectorError) as caught:
             sandbox.call("echo", b"x")
-        assert caught.value.where == {"limit": "max_children"} and "2 children" in caught.value.message
+        assert caught.value.where == {"limit": "children"} and "2 children" in caught.value.message
         assert [future.result() for future in busy] == [b"slept", b"slept"]
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from inspector import service
 from inspector.job import Options
+from inspector.limits import LOCAL
 from inspector.pipeline import Inspection, run_clock
-from inspector.sandbox import LOCAL_LIMITS, Sandbox
+from inspector.sandbox import Sandbox
 
 HELLO = json.dumps([{"role": "user", "content": "hi"}]).encode()
 BYTES = Options(tokenizer="bytes")
@@ -29,7 +30,7 @@ def test_only_the_side_that_cannot_be_had_carries_the_error() -> None:
 
 
 def test_a_limit_stops_a_run_with_a_whole_inspection_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Sandbox.start(replace(LOCAL_LIMITS, cpu_s=1)) as strict:
+    with Sandbox.start(replace(LOCAL, cpu_s=1)) as strict:
         monkeypatch.setattr(service, "_sandbox", strict)
         result = service.inspect(HELLO, replace(BYTES, template_text=ENDLESS))
     assert result["error"]["kind"] == "TimeLimit", result["error"]

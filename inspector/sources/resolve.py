@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from inspector import presets, sources
+from inspector import limits, presets, sources
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache
 from inspector.sources.base import Pin
@@ -29,7 +29,6 @@ from inspector.tokenizers import family_of
 from inspector.tokenizers.base import ArtifactFile, TokenizerArtifact
 from inspector.tokenizers.config import ADDITIONAL_TEMPLATES, chat_templates_of, check_class, parse_object, templates_of
 
-_MAX_TEMPLATE_BYTES = 4 << 20
 _MAX_CONFIG_BYTES = 16 << 20
 _LOCAL_SCHEMES = ("folder", "gguf")
 
@@ -345,14 +344,8 @@ def _bounded(data: bytes, ref: str) -> bytes:
 
 
 def _text(data: bytes, ref: str) -> str:
-    if len(data) > _MAX_TEMPLATE_BYTES:
-        raise InspectorError(
-            ErrorKind.InputTooLarge,
-            f"the template has {len(data):,} bytes, the limit is {_MAX_TEMPLATE_BYTES:,}",
-            stage="source",
-            where={"ref": ref[:200]},
-            remedy="name a smaller file",
-        )
+    what, where = f"the template has {len(data):,} bytes", {"ref": ref[:200]}
+    limits.check("template_bytes", len(data), what, ErrorKind.InputTooLarge, "source", "name a smaller template", where)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from inspector import service
+from inspector import limits, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import (
     DEFAULT_MODEL,
     DEFAULT_TOKENIZER,
-    MAX_REQUEST_BYTES,
     Options,
+    check_request,
     make_options,
     request_bytes,
     side_options,
@@ -31,7 +31,6 @@ from inspector.request import dump_request
 from inspector.ui import calls
 
 MOST_TOP = 100  # rows of next tokens
-MOST_OWN_ANSWER, MOST_ANSWER = 256_000_000, 8_000_000  # characters: for oneself, for strangers
 BRIEF_TEXT = 2000  # characters of the rendered text in a brief answer
 LISTING = "/gradio_api/info"  # where Gradio lists the endpoints with their parameters
 _LISTS = ("tokens", "input_ids", "attention_mask", "position_ids", "assistant_mask", "safe_input_ids")
@@ -240,14 +239,7 @@ def _access() -> dict[str, Any]:
 
 def _request(given: dict[str, Any]) -> bytes:
     data = request_bytes(given["request"])
-    if len(data) > MAX_REQUEST_BYTES:
-        raise InspectorError(
-            ErrorKind.InputTooLarge,
-            f"the request has {len(data):,} bytes, the limit is {MAX_REQUEST_BYTES:,}",
-            stage="request",
-            where={"limit": MAX_REQUEST_BYTES},
-            remedy="send a smaller request",
-        )
+    check_request(data)
     return data
 
 
@@ -327,15 +319,10 @@ def _brief(value: dict[str, Any]) -> dict[str, Any]:
 
 def _bounded(value: dict[str, Any], has_brief: bool) -> str:
     """Errors: OutputTooLarge."""
-    text, most = _text(value), MOST_OWN_ANSWER if calls.own_machine() else MOST_ANSWER
-    if len(text) > most:
-        raise InspectorError(
-            ErrorKind.OutputTooLarge,
-            f"the answer has {len(text):,} characters, the limit is {most:,}",
-            stage="sandbox",
-            where={"limit": most},
-            remedy="set brief, or send a shorter request" if has_brief else "send a shorter request",
-        )
+    text = _text(value)
+    remedy = "set brief, or send a shorter request" if has_brief else "send a shorter request"
+    what = f"the answer has {len(text):,} characters"
+    limits.check("api_chars", len(text), what, ErrorKind.OutputTooLarge, "sandbox", remedy)
     return text
 
 

@@ -14,8 +14,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from inspector import service
+from inspector import limits, service
 from inspector.errors import ErrorKind, InspectorError
+from inspector.limits import Mode
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # as an escape, JSON text can be sent
 _SESSION = re.compile(r"[0-9a-f]{32}")
@@ -23,14 +24,18 @@ _own_machine = False  # until start() knows the address
 
 
 def start(host: str | None = None) -> None:
-    """Start this process's sandbox, which gets ready in its own process meanwhile.
+    """Choose the limits of this page and start its sandbox, which gets ready in its own process meanwhile.
 
-    `host`: the address the page will be bound to. Only a page for oneself, on a loopback address and not on a Space,
-    may name files of this machine.
+    `host`: the address the page will be bound to. Only a page for oneself, in local mode on a loopback address and not
+    on a Space, may name files of this machine. A wrong setting ends the program with one line.
     """
     global _own_machine
-    address = host or os.environ.get("GRADIO_SERVER_NAME") or "127.0.0.1"
-    _own_machine = address in ("127.0.0.1", "localhost", "::1") and "SPACE_ID" not in os.environ
+    address = host or os.environ.get("GRADIO_SERVER_NAME")
+    try:
+        mode = limits.choose(address).mode
+    except InspectorError as error:
+        raise SystemExit(error.one_line()) from None
+    _own_machine = mode is Mode.LOCAL and limits.is_loopback(address) and "SPACE_ID" not in os.environ
     service.sandbox(own_files=_own_machine)
 
 

@@ -11,14 +11,13 @@ import json
 import zipfile
 from typing import Any
 
-from inspector import service
-from inspector.errors import ErrorKind, InspectorError
+from inspector import limits, service
+from inspector.errors import ErrorKind
 from inspector.exports import find_export
 from inspector.exports.base import File
 from inspector.ui import serve
-from inspector.ui.calls import answered, call, own_machine
+from inspector.ui.calls import answered, call
 
-MOST_OWN_FILE, MOST_FILE = 200_000_000, 12_000_000  # bytes that are sent: to oneself, to strangers
 _TIME = (2020, 1, 1, 0, 0, 0)  # of every file in a zip: the same input is the same zip
 
 
@@ -49,16 +48,10 @@ def _zip(files: tuple[File, ...]) -> bytes:
 
 def _bounded(data: bytes) -> bytes:
     """Errors: OutputTooLarge."""
-    most = MOST_OWN_FILE if own_machine() else MOST_FILE
-    if len(data) <= most:
-        return data
-    raise InspectorError(
-        ErrorKind.OutputTooLarge,
-        f"the export has {len(data):,} bytes, the limit of this page is {most:,}",
-        stage="sandbox",
-        where={"limit": most},
-        remedy="use python -m inspector export, or export a shorter request",
-    )
+    remedy = "use python -m inspector export, or export a shorter request"
+    what = f"the export has {len(data):,} bytes"
+    limits.check("export_bytes", len(data), what, ErrorKind.OutputTooLarge, "sandbox", remedy)
+    return data
 
 
 FUNCTIONS = (export_panes,)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from inspector import limits, service
 from inspector import modelservice as ask
-from inspector import service
 from inspector.backends import Backend, load_backend
 from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL
@@ -23,7 +23,6 @@ from inspector.ui.serve import Asked, checked, options_of
 
 TOP_K = 20
 MOST_STEPS_A_CALL = 8
-MOST_IDS = 4096
 _LONGEST = 2000  # characters of a typed text
 
 
@@ -196,7 +195,7 @@ def _backend(url: Any) -> Backend:
 
 def _ids(value: Any) -> list[int]:
     given = value or []
-    if not isinstance(given, list) or len(given) > MOST_IDS:
+    if not isinstance(given, list) or len(given) > limits.in_force().logits_tokens:
         raise malformed()
     if not all(isinstance(token, int) and not isinstance(token, bool) and token >= 0 for token in given):
         raise malformed()

@@ -13,8 +13,7 @@ from typing import Any
 
 from inspector import presets
 from inspector.editscript import Operation, edit_script
-from inspector.errors import ErrorKind, InspectorError
-from inspector.job import check_reference
+from inspector.job import check_reference, check_template
 from inspector.revisions import Place, Revision, Revisions, held_places
 from inspector.sources import resolve_files, resolve_template, resolve_tokenizer
 from inspector.sources.names import TEMPLATE_FILES
@@ -22,7 +21,6 @@ from inspector.template import OWN_TEMPLATE, Template
 from inspector.ui.calls import access, answered, malformed
 
 CONTEXT = 3
-MOST_CHARS = 4 << 20  # what a template's file may have
 _CELLS = 40_000_000  # about 0.05 s of comparing lines
 _LISTED = ("revision", "ref", "date", "title", "what")
 
@@ -180,13 +178,7 @@ def _source(request: dict[str, Any], _session: str) -> dict[str, Any]:
 
 def _changes(request: dict[str, Any], _session: str) -> dict[str, Any]:
     origin, text = _text(request, "origin"), _text(request, "text")
-    if max(len(origin), len(text)) > MOST_CHARS:
-        raise InspectorError(
-            ErrorKind.InputTooLarge,
-            f"the template has {max(len(origin), len(text)):,} characters, the limit is {MOST_CHARS:,}",
-            stage="template",
-            remedy="shorten it",
-        )
+    check_template(max(origin, text, key=len))
     return {"digest": _sha256(text), "origin_digest": _sha256(origin), **line_changes(origin, text)}
 
 
