@@ -48,6 +48,7 @@ JOBS: dict[str, str] = {
     "labels": "inspector.jobs:labels",
     "batch": "inspector.jobs:batch",
     "prefix": "inspector.jobs:prefix",
+    "scan_rows": "inspector.jobs:scan_rows",
     "export": "inspector.jobs:export",
     "page_stages": "inspector.jobs:page_stages",
     "page_merges": "inspector.jobs:page_merges",
@@ -599,6 +600,13 @@ def prefix(payload: bytes) -> bytes:
     from inspector.training import runs
 
     return _answer(runs.prefix(*pickle.loads(payload)))
+
+
+def scan_rows(payload: bytes) -> bytes:
+    """Measure the rows of a pickled (ScanPlan, RowBatch), as many as it has time for; give them as an Arrow IPC stream."""
+    from inspector.scan.rows import measured
+
+    return measured(*pickle.loads(payload))
 
 
 def _answer(value: Any) -> bytes:

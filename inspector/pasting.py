@@ -98,6 +98,22 @@ def as_request(data: bytes, *, limits: RequestLimits | None = None) -> tuple[byt
     return f"{{{fields}}}".encode("utf-8", "surrogatepass"), found
 
 
+def row_fields(value: Any) -> tuple[str, dict[str, Any]] | None:
+    """Give the shape of a row of a dataset, and messages, tools, documents and arguments as far as it has them; None for
+    one that is no conversation.
+
+    >>> row_fields({"prompt": "2 + 2?", "completion": "4"})[1]["messages"][1]
+    {'role': 'assistant', 'content': '4'}
+    """
+    shape = _shape_of(_Found("json", value))
+    return None if shape is None else (shape.name, shape.fields)
+
+
+def is_plain_row(value: Any) -> bool:
+    """Say whether a row is read by the strict parser as it stands: an object with messages, none of Anthropic's."""
+    return isinstance(value, dict) and _is_messages(value.get("messages")) and not _is_anthropic(value)
+
+
 _STRICT = ("messages", "openai")  # what the strict parser reads itself
 _NOT_PLAIN = (b'"system"', b'"input_schema"', b'"tool_use"', b'"tool_result"', b'"anthropic_version"', b'"source"', b'"body"', b"\n{")  # fmt: skip
 

@@ -331,8 +331,10 @@ def begin(job: Job) -> Begun:
     Errors: those of the stages up to messages.
     """
     building = _Building(job.options)
-    conversation, shared = _begin(job, building)
+    return _begun(job, building, *_begin(job, building))
 
+
+def _begun(job: Job, building: _Building, conversation: Conversation, shared: dict[str, Any]) -> Begun:
     def assemble(part: Conversation, add_generation_prompt: bool) -> Encoding:
         building.options = replace(job.options, add_generation_prompt=add_generation_prompt)
         return _assemble(part, building=building, **shared)
@@ -353,11 +355,15 @@ class Fitting:
     `whole` is the encoding without a window. Errors: those of the stages up to encode.
     """
 
-    def __init__(self, job: Job) -> None:
-        self._building = _Building(job.options)
+    def __init__(self, job: Job, building: _Building | None = None) -> None:
+        self._job, self._building = job, building or _Building(job.options)
         self.conversation, self._shared = _begin(job, self._building)
         self.whole = self._assemble(self.conversation)
         self._lengths: list[Lengths | None] = []  # once it is made: what tells lengths, or None
+
+    def begun(self) -> Begun:
+        """Give the conversation as `begin` does, with a stopwatch of its own."""
+        return _begun(self._job, _Building(self._job.options), self.conversation, self._shared)
 
     def fit(self, options: Options) -> BudgetedInput | None:
         """Fit into the window of these options; None where they have none.
@@ -389,6 +395,21 @@ class Fitting:
             options, clock = self._building.options, self._building.clock
             self._lengths.append(_lengths(conversation, options=options, clock=clock, **self._shared))
         return self._lengths[0]
+
+
+def inspect_whole(job: Job) -> tuple[Inspection, Fitting | None]:
+    """Run every stage but budget and tensors, whatever window the options have; give what was reached, and what fits it
+    into windows and tells its prefixes without rendering it again (None after an error)."""
+    building = _Building(job.options)
+    fitting = None
+    try:
+        made = Fitting(job, building)
+        building.set(rendered=made.whole.rendered, encoding=made.whole)
+        building.report_media()
+        fitting = made
+    except InspectorError as error:
+        building.set(error=error)
+    return building.inspection(), fitting
 
 
 def budget_of(options: Options) -> Budget | None:

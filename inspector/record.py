@@ -46,7 +46,7 @@ SCHEMA = "record/1"
 REQUEST_SCHEMA = "request/1"
 LIBRARIES = (
     "transformers", "tokenizers", "jinja2", "markupsafe", "tiktoken", "regex", "mistral-common", "sentencepiece", "gguf",
-    "safetensors", "huggingface_hub", "numpy", "pandas", "rapidfuzz", "rfc8785", "fastparquet", "gradio", "torch", "accelerate",
+    "safetensors", "huggingface_hub", "numpy", "pandas", "rapidfuzz", "rfc8785", "pyarrow", "gradio", "torch", "accelerate",
     "httpx2", "mcp", "pillow", "platformdirs", "filelock", "typer", "rich", "minijinja", "xllamacpp",
 )  # fmt: skip
 

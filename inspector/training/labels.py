@@ -100,8 +100,9 @@ def make_labels(
     *,
     max_length: int | None = None,
     generation_tag_only: bool = False,
+    with_runs: bool = True,
 ) -> Labels:
-    """Label one encoding.
+    """Label one encoding; `with_runs` False leaves the runs with their texts out.
 
     `messages`: the request's own, for what of them was left out. `max_length`: cut from the right, as trainers do.
     `generation_tag_only`: as transformers' `return_assistant_tokens_mask`, which knows no speaker without the tag.
@@ -118,7 +119,8 @@ def make_labels(
     ids = encoding.input_ids[kept]
     labels = np.where(trained[kept], ids, IGNORED_LABEL)
     alarms = tuple(view.alarms(trained, len(ids), mode))
-    return Labels(mode, view.source, ids, labels, alarms, tuple(_runs(encoding, trained[kept])))
+    runs = tuple(_runs(encoding, trained[kept])) if with_runs else ()
+    return Labels(mode, view.source, ids, labels, alarms, runs)
 
 
 def _runs(encoding: Encoding, trained: np.ndarray) -> Iterator[tuple[int, int, bool, str]]:

@@ -1,0 +1,113 @@
+"""Work on one part: read its rows, have children measure them, and give its table. What every engine calls.
+
+A hostile row ends in its own error row. When a batch meets a limit or kills its child, its rows are sent one by one
+until the row is found that does it again alone, and the rest go on together: a batch is answered after a few seconds
+as far as it got, so a limit is always the fault of one row, and halving would only run into it once more for each half.
+What a child answers is checked against the schema: it is not to be trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sandbox import LOCAL_LIMITS, PRELOAD, CallCancelled, Limits, Sandbox
+from inspector.scan.columns import SCHEMA
+from inspector.scan.plan import ScanPlan
+from inspector.scan.rows import error_columns, place_row, record_batch
+from inspector.scan.source import Part, RowBatch, Source, read_part
+
+Measure = Callable[[ScanPlan, RowBatch], bytes]  # in a child: an Arrow IPC stream of the first rows, at least one
+Tell = Callable[[int, int], None]  # so many more rows are done, so many of them with an error
+
+SCAN_PRELOAD = (*PRELOAD, "inspector.scan.rows", "inspector.training.runs")
+
+
+def scan_sandbox(plan: ScanPlan, workers: int = 1) -> Sandbox:
+    """Start the sandbox of a scan: children that measure rows, within the limits of one row."""
+    return Sandbox.start(scan_limits(plan, workers), preload=SCAN_PRELOAD)
+
+
+def scan_limits(plan: ScanPlan, workers: int = 1) -> Limits:
+    """Give the limits of one call: what a row may use, and the seconds after which a batch is answered."""
+    from dataclasses import replace
+
+    seconds = plan.row_seconds + 10.0  # rows.BATCH_SECONDS, and loading a tokenizer the first time
+    return replace(
+        LOCAL_LIMITS, cpu_s=seconds, wall_s=3 * seconds, memory_mb=plan.row_memory_mb, max_children=workers + 1
+    )
+
+
+def in_sandbox(sandbox: Sandbox, session: str, cancel: Any = None) -> Measure:
+    """Give what measures a batch in the session's child."""
+
+    def measure(plan: ScanPlan, batch: RowBatch) -> bytes:
+        return sandbox.call("scan_rows", pickle.dumps((plan, batch)), session=session, cancel=cancel)
+
+    return measure
+
+
+def run_part(plan: ScanPlan, source: Source, part: Part, measure: Measure, tell: Tell | None = None) -> pa.Table:
+    """Measure every row of a part; give its table, rows in order, one chunk a column.
+
+    Errors: none of a row. CallCancelled where `measure` is given up; WorkerCrashed where no child can be started.
+    """
+    columns = [name for name in (plan.column, plan.tools_column) if name is not None]
+    made: list[pa.RecordBatch] = []
+    for batch in read_part(source, part, columns):
+        for table in _measured(plan, batch, measure):
+            made.append(table)
+            if tell is not None:
+                tell(table.num_rows, table.num_rows - table.column("error_kind").null_count)
+    return pa.Table.from_batches(made, schema=SCHEMA).combine_chunks()
+
+
+def _measured(plan: ScanPlan, batch: RowBatch, measure: Measure) -> Iterator[pa.RecordBatch]:
+    if batch.kind == "unreadable":
+        error = InspectorError.from_dict(batch.error or {})
+        yield record_batch([place_row(batch, place) | error_columns(error) for place in range(len(batch))])
+        return
+    at, alone = 0, False
+    while at < len(batch):
+        upto = at + 1 if alone else len(batch)
+        part = batch.only(at, upto)
+        try:
+            table = _answer(measure(plan, part), part)
+        except InspectorError as error:
+            if len(part) > 1:
+                alone = True
+                continue
+            table = record_batch([place_row(part, 0) | error_columns(error)])
+            alone = False  # found: the others go on together
+        at += table.num_rows
+        yield table
+
+
+def _answer(data: bytes, batch: RowBatch) -> pa.RecordBatch:
+    """Read what a child answered. Errors: WorkerCrashed for what is no table of these rows."""
+    with contextlib.suppress(pa.ArrowException, ValueError, OSError):
+        batches = list(pa.ipc.open_stream(data))
+        if len(batches) == 1 and batches[0].schema.equals(SCHEMA):
+            batches[0].validate(full=True)
+            rows = batches[0].num_rows
+            numbers = list(batch.numbers[batch.start : batch.start + rows])
+            if 0 < rows <= len(batch) and batches[0].column("row").to_pylist() == numbers:
+                return batches[0]
+    raise InspectorError(
+        ErrorKind.WorkerCrashed, "the child's answer is no table of the rows it was given", stage="sandbox",
+        remedy="this is a fault of the tool: please report it with the row",
+    )  # fmt: skip
+
+
+def workers_of(asked: int | None) -> int:
+    """Give how many children work at once: those asked for, or one a core that this process may use."""
+    return asked if asked is not None else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+
+
+__all__ = ["CallCancelled", "Measure", "Tell", "in_sandbox", "run_part", "scan_limits", "scan_sandbox", "workers_of"]

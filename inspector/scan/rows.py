@@ -1,0 +1,332 @@
+"""Measure rows: the pipeline of the page on each, its values read into the columns. Runs in a child of the sandbox.
+
+Nothing is computed in a way of its own: one rendering and one encoding of a row serve length, origins, labels, windows,
+prefixes and findings. An error of a row is in its columns; what kills the child is for the caller (engine.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from inspector.budget import BudgetDecision, BudgetRejected
+from inspector.comparison import compare_inspections
+from inspector.encode import Encoding, TokenFlag, control_mask
+from inspector.errors import InspectorError
+from inspector.pipeline import Fitting, Inspection, inspect_whole
+from inspector.render import SegmentKind
+from inspector.scan.columns import ORIGINS, ROLES, SCHEMA, empty_row
+from inspector.scan.plan import PlanSide, ScanPlan
+from inspector.scan.requests import request_of, row_texts
+from inspector.scan.scripts import scripts_of
+from inspector.scan.source import RowBatch
+from inspector.tensors import IGNORED_LABEL
+from inspector.training.growing import growing_prompts
+from inspector.training.labels import REASONING_FIELDS, LabelMode, Labels, make_labels
+from inspector.training.prefix import prefix_table
+
+BATCH_SECONDS = 5.0  # after which a batch is answered as far as it got: a limit then means one row
+_MESSAGE = int(SegmentKind.MESSAGE)
+
+
+def measured(plan: ScanPlan, batch: RowBatch) -> bytes:
+    """Measure the first rows of a batch, at least one, as many as there is time for; give an Arrow IPC stream."""
+    pa.set_memory_pool(pa.system_memory_pool())  # the others reserve more address space than a child may have
+    table = scan_rows(plan, batch, time.monotonic() + BATCH_SECONDS)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, SCHEMA) as writer:
+        writer.write_batch(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def scan_rows(plan: ScanPlan, batch: RowBatch, until: float | None = None) -> pa.RecordBatch:
+    """Measure the rows of a batch in this process; with `until`, stop after the row that passes that time."""
+    made = []
+    for place, text in enumerate(row_texts(batch)):
+        row = place_row(batch, place)
+        if isinstance(text, InspectorError):
+            row |= error_columns(text)
+        else:
+            row["row_bytes"] = len(text)
+            _measure(row, text, plan)
+        made.append(row)
+        if until is not None and time.monotonic() > until:
+            break
+    return record_batch(made)
+
+
+def record_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Give rows as a record batch of the schema."""
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def place_row(batch: RowBatch, place: int) -> dict[str, Any]:
+    """Give an empty row that says where it is from."""
+    at = batch.start + place
+    offset = batch.offsets[at]
+    row: dict[str, Any] = empty_row()
+    return row | {"file": batch.file, "row": batch.numbers[at], "offset": None if offset < 0 else offset}
+
+
+def error_columns(error: InspectorError, prefix: str = "") -> dict[str, Any]:
+    """Give the columns of an error."""
+    values = {"kind": error.kind.name, "stage": error.stage, "place": error.place(), "message": error.message,
+              "remedy": error.remedy}  # fmt: skip
+    return {f"{prefix}error_{name}": _clean(value) for name, value in values.items()}
+
+
+def _clean(text: str) -> str:
+    return " ".join(text.encode("utf-8", "backslashreplace").decode()[:2000].split())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """One side of a row: what was reached, what fits it, and its labels."""
+
+    inspection: Inspection
+    fitting: Fitting | None
+    labels: Labels | None
+
+
+def _side(side: PlanSide, request: bytes, plan: ScanPlan) -> _Side:
+    inspection, fitting = inspect_whole(side.job(request))
+    encoding, conversation = inspection.encoding, inspection.conversation
+    if encoding is None or conversation is None:
+        return _Side(inspection, fitting, None)
+    labels = make_labels(encoding, conversation.messages, LabelMode(plan.label_mode), with_runs=False)
+    return _Side(inspection, fitting, labels)
+
+
+def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> None:
+    try:
+        row["form"], request = request_of(text, plan)
+    except (InspectorError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            row["form"], request = "", text  # the strict parser names the byte
+        else:
+            row |= error_columns(error)
+            return
+    row["request_sha256"] = hashlib.sha256(request).digest()
+    a = _side(plan.sides[0], request, plan)
+    row |= _request_columns(a.inspection)
+    row |= _text_columns(a.inspection)
+    row |= _finding_columns(a.inspection)
+    if a.inspection.error is not None:
+        row |= error_columns(a.inspection.error)
+    if a.labels is not None:
+        row |= {"trained": a.labels.num_trained, "masked": len(a.labels.labels) - a.labels.num_trained,
+                "alarms": _tally(alarm.kind.value for alarm in a.labels.alarms)}  # fmt: skip
+    if a.fitting is not None and a.labels is not None:
+        row["windows"] = [_window(a, plan.sides[0], window) for window in plan.windows]
+        if plan.prefix:
+            row |= _prefix_columns(a.fitting, plan.sides[0])
+    if plan.compares:
+        row |= _compared(a, _side(plan.sides[1], request, plan))
+
+
+def _request_columns(inspection: Inspection) -> dict[str, Any]:
+    request = inspection.request
+    if request is None:
+        return {}
+    calls = (message.get("tool_calls") for message in request.messages)
+    return {
+        "messages": len(request.messages),
+        "tools": len(request.tools or ()),
+        "tool_calls": sum(len(listed) for listed in calls if isinstance(listed, list)),
+        "last_role": request.messages[-1].get("role") if request.messages else None,
+    }
+
+
+def _digests(inspection: Inspection, prefix: str = "") -> dict[str, Any]:
+    template, tokenizer, encoding = inspection.template, inspection.tokenizer, inspection.encoding
+    rendered = inspection.rendered
+    ids = None if encoding is None else hashlib.sha256(encoding.input_ids.astype("<u4").tobytes()).digest()
+    values = {
+        "template": None if template is None else bytes.fromhex(template.digest),
+        "tokenizer": None if tokenizer is None else bytes.fromhex(tokenizer.digest),
+        "rendered": None if rendered is None else bytes.fromhex(rendered.sha256),
+        "ids": ids,
+    }
+    return {f"{prefix}{name}_sha256": value for name, value in values.items()}
+
+
+def _text_columns(inspection: Inspection) -> dict[str, Any]:
+    made = _digests(inspection)
+    rendered, encoding = inspection.rendered, inspection.encoding
+    if rendered is not None and rendered.kind == "bytes":
+        made |= {"characters": len(rendered.text), "bytes": len(rendered.utf8)}
+    if rendered is not None:
+        made |= {"provenance": rendered.provenance, "assistant_from": rendered.assistant_from}
+    if encoding is not None:
+        made |= _count_columns(inspection, encoding)
+    return made
+
+
+def _count_columns(inspection: Inspection, encoding: Encoding) -> dict[str, Any]:
+    counts = encoding.counts()
+    roles, argument, reasoning = _by_role(inspection, counts["by_path"])
+    flags = encoding.flags
+    return {
+        "tokens": len(encoding),
+        **{f"tokens_{name}": counts["by_origin"].get(name, 0) for name in ORIGINS},
+        **{f"role_{name}": roles.get(name, 0) for name in (*ROLES, "other")},
+        "tokens_argument": argument,
+        "tokens_reasoning": reasoning,
+        "scripts": _scripts(encoding),
+        "control": int(np.count_nonzero(control_mask(flags))),
+        "control_from_content": _flagged(flags, TokenFlag.FROM_CONTENT),
+        "control_crossing": _flagged(flags, TokenFlag.CROSSES_SEGMENT),
+        "look_alike": _flagged(flags, TokenFlag.LOOK_ALIKE),
+        "unknown_tokens": _flagged(flags, TokenFlag.UNKNOWN),
+        "safe_tokens": len(encoding.safe_input_ids),
+        "uncovered_bytes": sum(gap.end - gap.start for gap in encoding.uncovered),
+    }
+
+
+def _flagged(flags: np.ndarray, flag: TokenFlag) -> int:
+    return int(np.count_nonzero(flags & flag))
+
+
+def _by_role(inspection: Inspection, by_path: dict[str, int]) -> tuple[dict[str, int], int, int]:
+    """Give tokens by role, and those of arguments and reasoning, from the tokens by path."""
+    messages = inspection.request.messages if inspection.request is not None else []
+    roles: dict[str, int] = {}
+    argument = reasoning = 0
+    for path, number in by_path.items():
+        index, bracket, rest = path[9:].partition("]") if path.startswith("messages[") else ("", "", "")
+        if not bracket:
+            continue
+        role = messages[int(index)].get("role")
+        named = role if role in ROLES else "other"
+        roles[named] = roles.get(named, 0) + number
+        if ".arguments" in rest and rest.startswith(".tool_calls["):
+            argument += number
+        elif rest[1:].split(".")[0].split("[")[0] in REASONING_FIELDS:
+            reasoning += number
+    return roles, argument, reasoning
+
+
+def _scripts(encoding: Encoding) -> list[tuple[str, int]]:
+    if encoding.rendered.kind != "bytes":
+        return []
+    kinds = np.append(encoding.rendered.segments.kind, np.uint8(255))[encoding.segment]
+    said = kinds == _MESSAGE
+    tally = scripts_of(encoding.rendered.text, encoding.rendered.utf8, encoding.start[said], encoding.end[said])
+    return sorted(tally.items())
+
+
+def _finding_columns(inspection: Inspection) -> dict[str, Any]:
+    heard = [finding for finding in inspection.findings if finding.silenced is None]
+    severities = _tally(str(finding.severity) for finding in heard)
+    counts = dict(severities)
+    return {
+        "findings": _tally(finding.rule for finding in heard),
+        "errors": counts.get("error", 0), "warnings": counts.get("warning", 0), "notes": counts.get("note", 0),
+    }  # fmt: skip
+
+
+def _tally(names: Any) -> list[tuple[str, int]]:
+    tally: dict[str, int] = {}
+    for name in names:
+        tally[name] = tally.get(name, 0) + 1
+    return sorted(tally.items())
+
+
+# --- windows ---------------------------------------------------------------------------------------------------------
+
+
+def _window(side: _Side, plan: PlanSide, window: int) -> dict[str, Any]:
+    """Give the decision at one window; a row that fits whole needs none, whatever the policy is."""
+    fitting, labels = side.fitting, side.labels
+    if fitting is None or labels is None:
+        raise ValueError("a row that cannot be rendered has no window")
+    options = replace(plan.options, context_window=window)
+    length, most = len(fitting.whole), window - options.max_new_tokens
+    made: dict[str, Any] = {
+        "context_window": window, "fits": length <= most, "input_tokens": length, "required_tokens": None,
+        "rejected": False, "cut_units": 0, "cut_tokens": 0, "dropped_units": 0, "dropped_tokens": 0, "broken": [],
+        "trained_beyond": int(np.count_nonzero(labels.labels[max(most, 0) :] != IGNORED_LABEL)), "error_kind": None,
+    }  # fmt: skip
+    if length <= most:
+        return made
+    try:
+        fitted = fitting.fit(options)
+    except BudgetRejected as error:
+        return made | {"rejected": True, "required_tokens": error.decision.required_tokens}
+    except InspectorError as error:
+        return made | {"error_kind": error.kind.name}
+    return made if fitted is None else made | _decided(fitted.decision)
+
+
+def _decided(decision: BudgetDecision) -> dict[str, Any]:
+    return {
+        "input_tokens": decision.input_tokens,
+        "required_tokens": decision.required_tokens,
+        "cut_units": len(decision.cut),
+        "cut_tokens": sum(lost for _path, lost in decision.cut),
+        "dropped_units": len(decision.dropped),
+        "dropped_tokens": sum(entry.tokens for entry in decision.dropped),
+        "broken": sorted({entry.to_dict()["what"] for entry in decision.broken}),
+    }
+
+
+# --- prefixes --------------------------------------------------------------------------------------------------------
+
+
+def _prefix_columns(fitting: Fitting, side: PlanSide) -> dict[str, Any]:
+    begun = fitting.begun()
+    total = len(begun.conversation.messages)
+
+    def assemble(part: Any, asks: bool) -> Encoding:
+        if len(part.messages) == total and asks == side.options.add_generation_prompt:
+            return fitting.whole
+        return begun.assemble(part, asks)
+
+    growing = growing_prompts(begun.call, begun.tokenizer)
+    try:
+        table = prefix_table(begun.conversation, assemble, growing=growing)
+    except InspectorError:
+        return {}  # a limit or the tokenizer; the row itself was rendered and says no error
+    compared = [step for step in table.steps if step.shared_tokens is not None]
+    broken = [step for step in compared if not step.is_prefix]
+    parting = broken[0].parting if broken else None
+    return {
+        "steps": len(table.steps),
+        "steps_broken": len(broken),
+        "broken_at": broken[0].messages if broken else None,
+        "broken_line": None if parting is None else parting.line,
+        "broken_path": None if parting is None else parting.path,
+        "step_tokens": sum(step.tokens or 0 for step in compared),
+        "reused_tokens": sum(step.shared_tokens or 0 for step in compared),
+        "steps_refused": sum(step.error is not None for step in table.steps),
+    }
+
+
+# --- side B ----------------------------------------------------------------------------------------------------------
+
+
+def _compared(a: _Side, b: _Side) -> dict[str, Any]:
+    made = _digests(b.inspection, "b_")
+    if b.inspection.error is not None:
+        made |= error_columns(b.inspection.error, "b_")
+    if b.labels is not None:
+        made |= {"b_tokens": len(b.labels.labels), "b_trained": b.labels.num_trained}
+    if a.labels is None or b.labels is None:
+        return made
+    comparison = compare_inspections(a.inspection, b.inspection)
+    made |= {
+        "equal_bytes": comparison.equal_bytes,
+        "equal_ids": comparison.equal_ids,
+        "delta_tokens": len(b.labels.labels) - len(a.labels.labels),
+        "delta_trained": b.labels.num_trained - a.labels.num_trained,
+    }
+    first = comparison.first_difference
+    if first is not None:
+        made |= {"diff_byte": first.byte, "diff_token_a": first.token_a, "diff_token_b": first.token_b,
+                 "diff_reason": first.code.value}  # fmt: skip
+    return made

@@ -1,0 +1,67 @@
+"""Which script the letters of a text are of, for counting tokens by language block. Coarse on purpose.
+
+Blocks, not a language detector: Latin letters may be any of fifty languages, and Han is not told from Kanji.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inspector.scan.columns import SCRIPTS
+
+# First code point of each stretch, and its script; up to the next one. Rounded to blocks of the Unicode standard.
+_STRETCHES = (
+    (0x0000, "common"), (0x0041, "latin"), (0x005B, "common"), (0x0061, "latin"), (0x007B, "common"),
+    (0x00AA, "latin"), (0x00AB, "common"), (0x00B5, "latin"), (0x00B6, "common"), (0x00BA, "latin"),
+    (0x00BB, "common"), (0x00C0, "latin"), (0x00D7, "common"), (0x00D8, "latin"), (0x00F7, "common"),
+    (0x00F8, "latin"), (0x02B9, "common"), (0x0370, "greek"), (0x0400, "cyrillic"), (0x0530, "other"),
+    (0x0590, "hebrew"), (0x0600, "arabic"), (0x0700, "other"), (0x0750, "arabic"), (0x0780, "other"),
+    (0x08A0, "arabic"), (0x0900, "indic"), (0x0E00, "thai"), (0x0E80, "other"), (0x1100, "hangul"),
+    (0x1200, "other"), (0x1C80, "cyrillic"), (0x1C90, "other"), (0x1D00, "latin"), (0x1D2B, "other"),
+    (0x1E00, "latin"), (0x1F00, "greek"), (0x2000, "common"), (0x20D0, "other"), (0x2100, "common"),
+    (0x2600, "emoji"), (0x27C0, "common"), (0x2C60, "latin"), (0x2C80, "other"), (0x2DE0, "cyrillic"),
+    (0x2E00, "common"), (0x2E80, "han"), (0x3000, "common"), (0x3005, "han"), (0x3008, "common"),
+    (0x3040, "kana"), (0x3100, "han"), (0x3130, "hangul"), (0x3190, "han"), (0x31F0, "kana"),
+    (0x3200, "han"), (0xA000, "other"), (0xA640, "cyrillic"), (0xA6A0, "other"), (0xA720, "latin"),
+    (0xA800, "other"), (0xA8E0, "indic"), (0xA900, "other"), (0xA960, "hangul"), (0xA980, "other"),
+    (0xAC00, "hangul"), (0xD7FC, "other"), (0xF900, "han"), (0xFB00, "latin"), (0xFB13, "other"),
+    (0xFB1D, "hebrew"), (0xFB50, "arabic"), (0xFE00, "common"), (0xFE70, "arabic"), (0xFEFF, "common"),
+    (0xFF21, "latin"), (0xFF3B, "common"), (0xFF41, "latin"), (0xFF5B, "common"), (0xFF66, "kana"),
+    (0xFFA0, "hangul"), (0xFFE0, "common"), (0x10000, "other"), (0x1F000, "emoji"), (0x1FB00, "common"),
+    (0x20000, "han"), (0x32000, "other"),
+)  # fmt: skip
+# Codes such that the largest of a token's characters is its script: `common` gives way to any letter.
+CODES = ("common", *(name for name in SCRIPTS if name != "common"))
+_STARTS = np.array([start for start, _name in _STRETCHES], np.uint32)
+_CODE = np.array([CODES.index(name) for _start, name in _STRETCHES], np.uint8)
+_ASCII = _CODE[np.searchsorted(_STARTS, np.arange(128, dtype=np.uint32), side="right") - 1]
+
+
+def byte_scripts(text: str, utf8: bytes) -> np.ndarray:
+    """Give the script code of the character that each byte belongs to.
+
+    Shapes: uint8[len(utf8)].
+
+    >>> [CODES[code] for code in byte_scripts("a é", "a é".encode())]
+    ['latin', 'common', 'latin', 'latin']
+    """
+    data = np.frombuffer(utf8, np.uint8)
+    if len(text) == len(utf8):
+        return _ASCII[data]
+    points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+    codes = _CODE[np.searchsorted(_STARTS, points, side="right") - 1]
+    return codes[np.cumsum((data & 0xC0) != 0x80) - 1]
+
+
+def scripts_of(text: str, utf8: bytes, start: np.ndarray, end: np.ndarray) -> dict[str, int]:
+    """Count tokens, given by their spans, by the script of their letters; inserted ones are left out."""
+    whole = start < end
+    if not whole.any():
+        return {}
+    codes = byte_scripts(text, utf8)
+    edges = np.stack((start[whole], np.minimum(end[whole], len(codes))), axis=1).ravel()
+    if edges[-1] == len(codes):
+        codes = np.append(codes, np.uint8(0))  # reduceat takes no edge at the end
+    largest = np.maximum.reduceat(codes, edges)[::2]
+    tally = np.bincount(largest, minlength=len(CODES))
+    return {CODES[code]: int(number) for code, number in enumerate(tally.tolist()) if number}
