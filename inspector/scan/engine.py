@@ -12,15 +12,17 @@ import contextlib
 import os
 import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from inspector.errors import ErrorKind, InspectorError
-from inspector.sandbox import LOCAL_LIMITS, PRELOAD, CallCancelled, Limits, Sandbox
+from inspector.limits import Limits, in_force
+from inspector.sandbox import PRELOAD, CallCancelled, Sandbox
 from inspector.scan.columns import SCHEMA
 from inspector.scan.plan import ScanPlan
-from inspector.scan.rows import error_columns, place_row, record_batch
+from inspector.scan.rows import BATCH_SECONDS, error_columns, place_row, record_batch
 from inspector.scan.source import Part, RowBatch, Source, read_part
 
 Measure = Callable[[ScanPlan, RowBatch], bytes]  # in a child: an Arrow IPC stream of the first rows, at least one
@@ -35,13 +37,9 @@ def scan_sandbox(plan: ScanPlan, workers: int = 1) -> Sandbox:
 
 
 def scan_limits(plan: ScanPlan, workers: int = 1) -> Limits:
-    """Give the limits of one call: what a row may use, and the seconds after which a batch is answered."""
-    from dataclasses import replace
-
-    seconds = plan.row_seconds + 10.0  # rows.BATCH_SECONDS, and loading a tokenizer the first time
-    return replace(
-        LOCAL_LIMITS, cpu_s=seconds, wall_s=3 * seconds, memory_mb=plan.row_memory_mb, max_children=workers + 1
-    )
+    """Give the limits of one call: those in force, but for what a row may use. A batch is answered in its own seconds."""
+    seconds = plan.row_seconds + BATCH_SECONDS
+    return replace(in_force(), cpu_s=seconds, wall_s=4 * seconds, memory_mb=plan.row_memory_mb, children=workers + 1)
 
 
 def in_sandbox(sandbox: Sandbox, session: str, cancel: Any = None) -> Measure:
