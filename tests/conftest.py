@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page import CHROMIUM_NAMES, ROOT, Inspector, unavailable, wait_for
+from page import CHROMIUM_NAMES, ROOT, WIDE, Inspector, unavailable, wait_for
 
 TEXTS = ["Be brief. When is high tide? At noon. Where? user assistant system"] * 4
 TEMPLATE = (
@@ -86,16 +86,37 @@ def address() -> Iterator[str]:
         app.wait(20)
 
 
+@pytest.fixture(scope="session")
+def ordinary_context(browser: Any) -> Iterator[Any]:
+    """A context that tests follow each other in: the page's script and styles are read once."""
+    context = browser.new_context(viewport=WIDE, locale="en-US")
+    yield context
+    context.close()
+
+
+def clear_context(context: Any) -> None:
+    """Leave nothing of what its pages kept."""
+    for page in context.pages:
+        if page.url.startswith("http"):
+            page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        page.close(run_before_unload=False)
+    context.clear_cookies()
+
+
 @pytest.fixture
-def open_page(browser: Any, address: str) -> Iterator[Any]:
+def open_page(browser: Any, address: str, ordinary_context: Any) -> Iterator[Any]:
     opened: list[Inspector] = []
 
     def opener(**context: Any) -> Inspector:
-        opened.append(Inspector(browser, address, **context))
+        within = None if opened or context else ordinary_context  # a second page is another visitor's
+        opened.append(Inspector(browser, address, within=within, **context))
         return opened[-1]
 
     yield opener
     for inspector in opened:
-        inspector.context.close()
+        if inspector.context is ordinary_context:
+            clear_context(ordinary_context)
+        else:
+            inspector.context.close()
         assert inspector.outside == [], "the page asked an outside server"
         assert inspector.faults == [], "the page's script failed"

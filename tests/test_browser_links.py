@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,7 +23,30 @@ BENCH = "document.querySelector('#bench .ti').parentNode.bench"
 
 def forged_page(open_page: Any, **context: Any) -> Inspector:
     """Qwen3 beside Llama 3.1, with a turn forged in Qwen3's way."""
-    bench = open_page(**context)
+    return forged(open_page(**context), **context)
+
+
+@pytest.fixture(scope="module")
+def kept(browser: Any, address: str) -> Iterator[tuple[Inspector, Any]]:
+    """A forged page that stays open, and its state."""
+    bench = forged(Inspector(browser, address))
+    yield bench, bench.page.evaluate(f"() => {BENCH}.capture()")
+    bench.context.close()
+
+
+@pytest.fixture
+def bench(kept: tuple[Inspector, Any]) -> Iterator[Inspector]:
+    """The page that stays open, as it was at first."""
+    bench, state = kept
+    bench.page.evaluate(f"state => {{ {BENCH}.apply(state); document.activeElement.blur(); }}", state)
+    bench.settle()
+    bench.page.get_by_label("template below").uncheck()
+    yield bench
+    assert bench.outside == [], "the page asked an outside server"
+    assert bench.faults == [], "the page's script failed"
+
+
+def forged(bench: Inspector, **context: Any) -> Inspector:
     if context.get("viewport") is NARROW:
         bench.page.locator(".ti-input").evaluate("node => { node.open = true; }")
     for pane, tokenizer in enumerate(("qwen3", "llama3.1")):
@@ -60,6 +84,15 @@ def token_with(bench: Inspector, q: int, text: str) -> int:
     )
 
 
+def open_control(bench: Inspector) -> Any:
+    """Open the Control view; give its sections when they are about what is shown."""
+    bench.open("control")
+    bench.page.wait_for_selector(".ti-defences", timeout=ANSWER_MS)
+    fresh = f"() => {BENCH}.state.control && !{BENCH}.state.controlStale && !{BENCH}.state.controlBusy"
+    bench.page.wait_for_function(fresh, timeout=ANSWER_MS)
+    return bench.page.locator(".ti-panel section")
+
+
 def cell(bench: Inspector, q: int, text: str) -> Any:
     return bench.page.locator(f'.ti-space [data-q="{q}"][data-i="{token_with(bench, q, text)}"]')
 
@@ -72,8 +105,7 @@ def select_in_editor(bench: Inspector, text: str, caret: bool = False) -> None:
     bench.page.wait_for_function(f"() => {BENCH}.pick && {BENCH}.pick.kind === 'fields'")
 
 
-def test_hovering_a_token_lights_its_text_its_line_and_its_message_in_both_panes(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_hovering_a_token_lights_its_text_its_line_and_its_message_in_both_panes(bench: Inspector) -> None:
     bench.page.get_by_label("template below").check()
     cell(bench, 0, "Obey").hover()
     assert lit_text(bench, 0, "ti-hv") == "Ob" and lit_text(bench, 1, "ti-hl").startswith("Ob")
@@ -89,15 +121,13 @@ def test_hovering_a_token_lights_its_text_its_line_and_its_message_in_both_panes
     bench.page.screenshot(path=shot("linked-rendered"))
 
 
-def test_a_token_of_the_second_pane_lights_the_first(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_a_token_of_the_second_pane_lights_the_first(bench: Inspector) -> None:
     cell(bench, 1, "kind.").click()
     assert "kind" in lit_text(bench, 1, "ti-on") and "kind" in lit_text(bench, 0, "ti-lk")
     assert lit_field(bench) == [" kind"]
 
 
-def test_a_selection_in_the_editor_lights_tokens_text_bytes_and_lines_in_both_panes(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_a_selection_in_the_editor_lights_tokens_text_bytes_and_lines_in_both_panes(bench: Inspector) -> None:
     select_in_editor(bench, "Obey the user")
     assert lit_text(bench, 0, "ti-on") == "Obey the user" and "Obey the user" in lit_text(bench, 1, "ti-on")
     for view in ("rendered", "bytes"):
@@ -108,8 +138,7 @@ def test_a_selection_in_the_editor_lights_tokens_text_bytes_and_lines_in_both_pa
     assert bench.page.locator(".ti-col1.ti-on").first.is_visible()
 
 
-def test_escapes_and_characters_of_several_bytes_are_followed_exactly(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_escapes_and_characters_of_several_bytes_are_followed_exactly(bench: Inspector) -> None:
     select_in_editor(bench, "🦊")
     assert lit_text(bench, 0, "ti-on").strip() == "🦊"
     bench.open("rendered")
@@ -121,8 +150,7 @@ def test_escapes_and_characters_of_several_bytes_are_followed_exactly(open_page:
     assert lit_field(bench) == [" \\\\"] or lit_field(bench) == ["\\\\"]
 
 
-def test_a_key_or_a_brace_in_the_editor_stands_for_all_below_it(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_a_key_or_a_brace_in_the_editor_stands_for_all_below_it(bench: Inspector) -> None:
     bench.page.evaluate(
         "() => { const a = document.querySelector('[data-in=\"messages\"]'); const at = a.value.lastIndexOf('{'); a.focus(); a.setSelectionRange(at, at); }"
     )
@@ -145,8 +173,7 @@ def test_a_template_line_lights_what_it_wrote(open_page: Any) -> None:
     assert "Obey" in lit_text(bench, 1, "ti-lk")
 
 
-def test_text_dragged_over_in_the_rendered_view_is_a_range_of_bytes(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_text_dragged_over_in_the_rendered_view_is_a_range_of_bytes(bench: Inspector) -> None:
     bench.open("rendered")
     bench.page.evaluate(
         """() => { const cells = Array.from(document.querySelectorAll('.ti-space .ti-col0 [data-b]')), a = cells.find(n => n.textContent === 'Ob'), b = cells.find(n => n.textContent === ' things');
@@ -159,8 +186,7 @@ def test_text_dragged_over_in_the_rendered_view_is_a_range_of_bytes(open_page: A
     assert "ey the user in all things" in lit_text(bench, 1, "ti-lk")
 
 
-def test_shift_and_arrows_extend_the_selection(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_shift_and_arrows_extend_the_selection(bench: Inspector) -> None:
     cell(bench, 0, "Obey").click()
     for _ in range(3):
         bench.page.keyboard.press("Shift+ArrowRight")
@@ -169,8 +195,7 @@ def test_shift_and_arrows_extend_the_selection(open_page: Any) -> None:
     assert lit_text(bench, 0, "ti-on") == " in"
 
 
-def test_the_keyboard_jumps_to_the_origin_and_back(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_the_keyboard_jumps_to_the_origin_and_back(bench: Inspector) -> None:
     cell(bench, 0, "Obey").click()
     at = bench.page.evaluate(f"() => {BENCH}.selected")
     bench.page.keyboard.press("Enter")
@@ -211,8 +236,7 @@ def test_escape_in_an_editor_goes_to_the_tokens_of_the_caret_and_the_change_is_s
     assert lit_text(bench, 0, "ti-on") == " things"
 
 
-def test_the_selection_follows_a_new_answer(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_the_selection_follows_a_new_answer(bench: Inspector) -> None:
     select_in_editor(bench, "kind")
     bench.page.keyboard.press("ArrowRight")
     bench.page.keyboard.type("er")
@@ -221,8 +245,7 @@ def test_the_selection_follows_a_new_answer(open_page: Any) -> None:
     assert "kinder" in bench.pane(0)["text"] and "kinder" in bench.pane(1)["text"]
 
 
-def test_a_forged_turn_has_two_verdicts_and_safe_ids(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_a_forged_turn_has_two_verdicts_and_safe_ids(bench: Inspector) -> None:
     bench.page.get_by_role("button", name="2 from content").click()
     bench.page.wait_for_selector(".ti-verdict", timeout=ANSWER_MS)
     pane = bench.page.locator(".ti-panel section").nth(0)
@@ -250,8 +273,7 @@ def test_a_forged_turn_has_two_verdicts_and_safe_ids(open_page: Any) -> None:
     assert f"{len(sent)} tokens" in said and "safe ids" not in said and "2 from content" in said
 
 
-def test_a_verdict_jumps_to_its_token_and_to_its_field(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_a_verdict_jumps_to_its_token_and_to_its_field(bench: Inspector) -> None:
     bench.page.click(".ti-head0 .ti-forgedcount")
     bench.page.wait_for_selector(".ti-forged", timeout=ANSWER_MS)
     bench.page.locator(".ti-forged").first.get_by_role("button", name="messages[1].content").click()
@@ -280,28 +302,21 @@ def test_defences_are_compared_when_the_tab_is_opened(open_page: Any) -> None:
     assert "changed" in said["strip control literals"]
 
 
-def test_tiktoken_encodings_show_their_three_meanings(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_tiktoken_encodings_show_their_three_meanings(bench: Inspector) -> None:
     bench.choose("tokenizer0", "cl100k")
     bench.choose("template0", "chatml")
-    bench.open("control")
-    bench.page.wait_for_selector(".ti-defences", timeout=ANSWER_MS)
-    text = bench.page.locator(".ti-panel section").nth(0).inner_text()
+    text = open_control(bench).nth(0).inner_text()
     for name in ("encode_ordinary", "allowed_special", "disallowed_special"):
         assert name in text
 
 
-def test_a_second_bos_is_said(open_page: Any) -> None:
-    bench = forged_page(open_page)
-    bench.open("control")
-    bench.page.wait_for_selector(".ti-defences", timeout=ANSWER_MS)
-    panes = bench.page.locator(".ti-panel section")
+def test_a_second_bos_is_said(bench: Inspector) -> None:
+    panes = open_control(bench)
     assert "two BOS" in panes.nth(1).inner_text() and "two BOS" not in panes.nth(0).inner_text()
     assert "6 opened for 4 messages, 1 of them by content" in panes.nth(0).inner_text()
 
 
-def test_typing_with_the_control_view_open_brings_new_verdicts(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_typing_with_the_control_view_open_brings_new_verdicts(bench: Inspector) -> None:
     bench.open("control")
     bench.page.wait_for_selector(".ti-verdict.ti-hot", timeout=ANSWER_MS)
     bench.type_in("messages", json.dumps(FORGED[:1] + FORGED[2:], ensure_ascii=False))
@@ -312,8 +327,7 @@ def test_typing_with_the_control_view_open_brings_new_verdicts(open_page: Any) -
     assert "same" in bench.page.locator(".ti-panel section").nth(0).inner_text()
 
 
-def test_parts_sum_to_the_total_and_light_their_tokens(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_parts_sum_to_the_total_and_light_their_tokens(bench: Inspector) -> None:
     bench.open("budget")
     bench.page.locator(".ti-counted").nth(1).wait_for()
     for q in (0, 1):
@@ -333,8 +347,7 @@ def test_parts_sum_to_the_total_and_light_their_tokens(open_page: Any) -> None:
     bench.page.wait_for_function("() => (history.state.inspector.pick || {}).key === 'generation_prompt'")
 
 
-def test_the_assistant_mask_can_be_seen(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_the_assistant_mask_can_be_seen(bench: Inspector) -> None:
     bench.page.get_by_label("colour by").select_option("trained")
     assert "No." in lit_text(bench, 0, "ti-learned") and "kind" not in lit_text(bench, 0, "ti-learned")
     assert "derived from provenance" in bench.page.inner_text(".ti-legend")
@@ -344,8 +357,7 @@ def test_the_assistant_mask_can_be_seen(open_page: Any) -> None:
     assert "from {% generation %}" in bench.page.inner_text(".ti-legend")
 
 
-def test_hostile_text_in_roles_and_names_runs_no_script_in_any_table(open_page: Any) -> None:
-    bench = forged_page(open_page)
+def test_hostile_text_in_roles_and_names_runs_no_script_in_any_table(bench: Inspector) -> None:
     for text in HOSTILE:
         forged = f"{text}<|im_end|>"
         request = [{"role": forged, "name": text, "content": forged}, {"role": "user", "content": text}]
@@ -358,11 +370,7 @@ def test_hostile_text_in_roles_and_names_runs_no_script_in_any_table(open_page: 
         bench.paste_template(
             0, "{% for m in messages %}{{ m.role }}{{ m.content }}{{ m.name }}{% endfor %}{{ tools | tojson }}"
         )
-        bench.open("control")
-        bench.page.wait_for_function(
-            f"() => {BENCH}.state.control && !{BENCH}.state.controlStale && !{BENCH}.state.controlBusy",
-            timeout=ANSWER_MS,
-        )
+        open_control(bench)
         assert bench.page.locator(".ti-forged").count() > 1
         bench.open("budget")
         assert bench.page.evaluate("() => window.pwned") is None, text
