@@ -47,8 +47,8 @@ class Limits:
     wall_s: float = _of("seconds that a request may take in its child")
     load_cpu_s: float = _of("seconds of CPU that loading tokenizers may take besides, in one request")
     load_wall_s: float = _of("seconds that loading tokenizers may take besides, in one request")
-    heavy_cpu_s: float = _of("seconds of CPU for a request of many renderings (`lint`, `prefix`, `budget`, ...)")
-    heavy_wall_s: float = _of("seconds that a request of many renderings may take")
+    heavy_cpu_s: float = _of("seconds of CPU for a job of many renderings (`lint`, `prefix`, `export`, ...)")
+    heavy_wall_s: float = _of("seconds that a job of many renderings may take")
     memory_mb: int = _of("MiB of address space that a child may have beyond what it starts with")
     answer_bytes: int = _of("bytes of a child's answer", 2 << 30)
     payload_bytes: int = _of("bytes of what a child is sent: the request with its options", 2 << 30)
@@ -70,6 +70,17 @@ class Limits:
     export_bytes: int = _of("bytes of a file that the page exports")
     api_chars: int = _of("characters of an endpoint's answer")
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Limits:
+        """Read what `dataclasses.asdict` wrote."""
+        return cls(**{**values, "mode": Mode(values["mode"])})
+
+    def for_job(self, job: str) -> Limits:
+        """Give the limits of a job of the sandbox's table."""
+        if job not in HEAVY_JOBS:
+            return self
+        return dataclasses.replace(self, cpu_s=self.heavy_cpu_s, wall_s=self.heavy_wall_s)
+
 
 _CORES = os.cpu_count() or 1
 
@@ -86,13 +97,23 @@ LOCAL = Limits(
 # One render of a real template takes milliseconds, the largest template has 45.6 KB, the largest vocabulary 262,144.
 PUBLIC = Limits(
     mode=Mode.PUBLIC,
-    cpu_s=2, wall_s=4, load_cpu_s=10, load_wall_s=20, heavy_cpu_s=10, heavy_wall_s=20, memory_mb=1024,
+    cpu_s=2, wall_s=4, load_cpu_s=10, load_wall_s=30, heavy_cpu_s=10, heavy_wall_s=20, memory_mb=1024,
     answer_bytes=16 * MIB, payload_bytes=4 * MIB, max_files=64, children=4 * _CORES, idle_s=300, max_calls=200,
     supersede_after_s=2,
     request_bytes=2_000_000, json_depth=64, object_keys=10_000, messages=5_000, template_bytes=128 << 10,
     rendered_chars=1_000_000, tokenizer_bytes=64 * MIB, vocabulary=1_000_000, logits_tokens=4_096,
     export_bytes=12_000_000, api_chars=8_000_000,
 )  # fmt: skip
+# Jobs whose answer needs many runs of a conversation that takes one run 0.2 s (200 messages, 87 kB; CPU, this measured):
+HEAVY_JOBS = frozenset({
+    "prefix", "page_prefix",  # a rendering and a tokenization for each step: 2.1 s
+    "control",  # the known defences, each of which builds a tokenizer or a pattern: 1 s, Gemma's 6,415 added tokens 3 s
+    "export",  # a report of two sides: 2 s
+    "compare", "view_comparison", "page_hunks",  # two inspections and the reasons of their differences: 0.4 to 0.7 s
+    "lint", "page_findings",  # dozens of probes: 0.3 s, with a template that parts at every turn more
+    "budget", "page_budget",  # candidates of the search, each rendered where the template cannot be followed
+    "tokenizers", "page_tokenizers",  # up to 24 tokenizers
+})  # fmt: skip
 MODES = {limits.mode: limits for limits in (LOCAL, PUBLIC)}
 BOUNDS = tuple(field for field in dataclasses.fields(Limits) if field.name != "mode")
 

@@ -56,6 +56,7 @@ from inspector.media.measure import choose_rule, measure
 from inspector.media.parts import media_parts
 from inspector.media.report import Media, MediaReport, check_media_options, report
 from inspector.messages import Conversation, canonicalize
+from inspector.meter import rendering
 from inspector.render import Rendered, render, template_call
 from inspector.request import ChatRequest, parse_fields, parse_request
 from inspector.template import OWN_TEMPLATE, Template
@@ -444,7 +445,7 @@ def _assemble(
         else:
             special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
             how |= {"special_tokens": special, "clock": clock, "engine": options.engine}
-            with named(chars="rendered_chars"):
+            with named(chars="rendered_chars"), rendering(template.id):
                 rendered = render(conversation, template, max_chars=in_force().rendered_chars, **how)
     building.set(rendered=rendered)
     if media is not None:

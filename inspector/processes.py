@@ -27,6 +27,7 @@ class Frame(enum.IntEnum):
     PAYLOAD = 4
     PROGRESS = 5  # JSON; only the logits worker sends it (backends/worker.py)
     BEGUN = 6  # the child has the whole request and starts its job
+    DOING = 7  # what the child is at (meter.Activity)
 
 
 def pack_frame(kind: int, body: bytes) -> bytes:

@@ -44,6 +44,8 @@ from inspector.confinement import readable_places
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
 from inspector.limits import LOCAL, MIB, Limits, or_raise
+from inspector.limits import to_dict as limits_dict
+from inspector.meter import CALLER_GRACE_S, EXIT_TIME, NOTHING, Activity, Clock, cpu_limit, wall_limit
 from inspector.processes import (
     ENVIRONMENT_NAMES,
     ENVIRONMENT_PREFIXES,
@@ -77,7 +79,9 @@ PRELOAD = (
 )
 
 START_S = 60.0  # from asking for a child to its first byte; covers the zygote's own start on a slow disk
-REAP_S = 10.0
+FORK_S = 8.0  # the same of a zygote that has been ready before: longer, and it hangs
+REAP_S = 5.0
+MOST_NOTES = 1000  # of what it is at, from one child in one request
 TICK_S = 0.05  # how often a cancellation is looked at
 STDERR_TAIL = 8192
 
@@ -105,6 +109,8 @@ class _Zygote:
         self._numbers = itertools.count(1)
         self._broken = False  # its socket failed: it is dead or dying, whatever the process table still says
         self._ctl, theirs = socket.socketpair()
+        self._ctl.settimeout(REAP_S)
+        self.ready = False  # it has answered once
         cache = cache_dir()
         with contextlib.suppress(OSError):
             cache.mkdir(parents=True, exist_ok=True)  # a child can be let into a folder only if it is there
@@ -137,11 +143,12 @@ class _Zygote:
         number = next(self._numbers)
         try:
             with self._lock:
+                self._ctl.settimeout(REAP_S)
                 socket.send_fds(self._ctl, [RECORD.pack(FORK, number)], [theirs.fileno(), stderr_write])
         except OSError as fault:
             ours.close()
             os.close(stderr_read)
-            self._broken = True
+            self._give_up()
             raise _ZygoteGone from fault
         finally:
             theirs.close()
@@ -157,16 +164,26 @@ class _Zygote:
                 self._ctl.settimeout(timeout_s)
                 self._ctl.sendall(RECORD.pack(REAP, number))
                 _, status, cpu_s = REPORT.unpack(read_exactly(self._ctl, REPORT.size))
+                self.ready = True
                 return status, cpu_s
             except (OSError, EOFError) as fault:
-                self._broken = True
-                self.process.kill()  # a report that comes late would answer the wrong question
+                self._give_up()
                 raise _ZygoteGone from fault
 
     def release(self, number: int) -> None:
         """Have a child killed and reaped without waiting for it."""
-        with self._lock, contextlib.suppress(OSError):
-            self._ctl.sendall(RECORD.pack(RELEASE, number))
+        with self._lock:
+            try:
+                self._ctl.settimeout(REAP_S)
+                self._ctl.sendall(RECORD.pack(RELEASE, number))
+            except OSError:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """End a zygote that is out of step: a report that comes late would answer the wrong question."""
+        self._broken = True
+        with contextlib.suppress(OSError):
+            self.process.kill()
 
     def close(self) -> None:
         """End the zygote and with it every child."""
@@ -195,7 +212,8 @@ class _Child:
 
     def usable(self, limits: Limits, zygote: _Zygote) -> bool:
         """True if the warm child may take another request under these limits."""
-        same = self.zygote is zygote and self.limits == limits
+        held = (limits.memory_mb, limits.max_files) == (self.limits.memory_mb, self.limits.max_files)
+        same = self.zygote is zygote and held  # what cannot be raised again; the rest comes with each request
         fresh = self.calls < limits.max_calls and time.monotonic() - self.used_at < limits.idle_s
         return same and fresh and not self._hung_up()
 
@@ -206,12 +224,24 @@ class _Child:
         return bool(poll.poll(0))
 
     def close(self) -> None:
-        """Close our ends and let the zygote kill and reap it in its own time."""
+        """Kill it, close our ends, and let the zygote reap it in its own time."""
+        if self.pid is not None and self.zygote.alive():  # not reaped yet: the number is its own still
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, signal.SIGKILL)
         self.sock.close()
         if self.stderr >= 0:
             os.close(self.stderr)
             self.stderr = -1
         self.zygote.release(self.number)
+        self._reap_orphan()
+
+    def _reap_orphan(self) -> None:
+        """Reap what a dead zygote left to us, where we are process 1 and nobody else does."""
+        if self.pid is not None and not self.zygote.alive() and os.getpid() == 1:
+            deadline = time.monotonic() + 1
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(self.pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+                    time.sleep(0.01)
 
 
 class _Ending(enum.Enum):
@@ -221,6 +251,7 @@ class _Ending(enum.Enum):
     WALL = "the wall clock ran out"
     CANCELLED = "the caller gave it up"
     OVERSIZE = "it announced more than it may answer"
+    GARBLED = "it does not keep to the protocol"
     DIED = "its socket was closed"
     NOT_BEGUN = "its socket was closed before it began the job"
     NOT_STARTED = "it never said hello"
@@ -235,18 +266,25 @@ class _Exchange:
         self.received = bytearray()
         self.stderr_tail = b""
         self.begun = False
+        self.activity, self.notes = Activity(), 0
         self.kind, self.body, self.size = 0, b"", 0
         self.poll = select.poll()
         self.poll.register(child.sock, select.POLLIN | select.POLLOUT)
         self.poll.register(child.stderr, select.POLLIN)
-        self.deadline = time.monotonic() + (START_S if child.pid is None else limits.wall_s)
+        self.clock = Clock(time.monotonic)
+        self._start_clock(
+            (FORK_S if child.zygote.ready else START_S) if child.pid is None else limits.wall_s + CALLER_GRACE_S
+        )
+
+    def _start_clock(self, seconds: float) -> None:
+        self.clock.start(seconds, self.limits.load_wall_s)
 
     def run(self) -> _Ending:
         """Drive the exchange to its end."""
         while True:
             if self.stop and self.stop():
                 return _Ending.CANCELLED
-            left = self.deadline - time.monotonic()
+            left = self.clock.ends - time.monotonic()
             if left <= 0:
                 return _Ending.NOT_STARTED if self.child.pid is None else _Ending.WALL
             for fd, event in self.poll.poll(1000 * (min(left, TICK_S) if self.stop else left)):
@@ -285,12 +323,27 @@ class _Exchange:
             if self.child.pid is not None and self.kind == Frame.BEGUN and not self.begun:
                 self.begun = True
                 continue
+            if self.begun and self.kind == Frame.DOING:
+                if not self._told(body):
+                    return _Ending.GARBLED
+                continue
             if self.child.pid is not None:
                 self.body = body
                 return _Ending.ANSWERED
             (self.child.pid,) = struct.unpack("!I", body)
-            self.deadline = time.monotonic() + self.limits.wall_s
+            self.child.zygote.ready = True
+            self._start_clock(self.limits.wall_s + CALLER_GRACE_S)
         return None
+
+    def _told(self, body: bytes) -> bool:
+        """Take note of what the child is at; loading a tokenizer has time of its own, over all of the request's."""
+        try:
+            was, self.activity = self.activity, Activity.from_bytes(body)
+        except (ValueError, RecursionError):
+            return False
+        self.clock.turn(was, self.activity)
+        self.notes += 1
+        return self.notes <= MOST_NOTES
 
     def _read_stderr(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -332,7 +385,8 @@ class Sandbox:
         self._sessions: OrderedDict[str, _Session] = OrderedDict()  # least recently used first
         self._live = 0
         self._closed = False
-        self._facts: dict[str, Any] | None = None
+        self._facts: dict[str, Any] | None = None  # what the self-test said, of the zygote `_tested`
+        self._tested: _Zygote | None = None
         self._sweeper: threading.Thread | None = None
         self._zygote = _Zygote(*self._start)
 
@@ -378,7 +432,7 @@ class Sandbox:
         Errors: InspectorError of the job itself, or TimeLimit, MemoryLimit, RecursionLimit, OutputTooLarge,
         InputTooLarge, WorkerCrashed; CallCancelled.
         """
-        limits = limits or self.limits
+        limits = (limits or self.limits).for_job(job)
         limits = replace(limits, wall_s=wall_s) if wall_s is not None else limits
         if job not in self.jobs:
             raise ValueError(f"no job {job!r} in the job table")
@@ -410,13 +464,24 @@ class Sandbox:
             self._drop(child)
 
     def _call_session(self, state: _Session, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> bytes:
-        bound = replace(limits, wall_s=0)  # the wall clock is the caller's: it does not tie a child
-        if state.child and not (self._zygote.alive() and state.child.usable(bound, self._zygote)):
+        if state.child and not (self._zygote.alive() and state.child.usable(limits, self._zygote)):
             self._retire(state)
-        if state.child is None:
-            state.child = self._new_child(bound, stop, once=False)
+        used = state.child is not None and state.child.calls > 0
+        began = time.monotonic()
         try:
-            answer = self._exchange(state.child, request, limits, stop)
+            return self._ask_session(state, request, limits, stop)
+        except InspectorError as error:
+            left = limits.wall_s - (time.monotonic() - began)
+            if error.kind is not ErrorKind.MemoryLimit or not used or left <= 0:
+                raise
+        # What the child had kept of earlier requests may have filled it: once more in a new one, in the time that is left.
+        return self._ask_session(state, request, replace(limits, wall_s=left), stop)
+
+    def _ask_session(self, state: _Session, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> bytes:
+        if state.child is None:
+            state.child = self._new_child(limits, stop, once=False)
+        try:
+            return self._exchange(state.child, request, limits, stop)
         except InspectorError as error:
             if error.stage == "sandbox" or error.kind.exit_code == 4:
                 self._retire(state)
@@ -428,7 +493,6 @@ class Sandbox:
             if state.child:
                 state.child.calls += 1
                 state.child.used_at = time.monotonic()
-        return answer
 
     @contextlib.contextmanager
     def _turn(
@@ -483,12 +547,14 @@ class Sandbox:
         if ending is _Ending.CANCELLED:
             raise CallCancelled
         if ending is _Ending.WALL:
-            raise _wall_limit(limits.wall_s)
+            raise wall_limit(limits, exchange.activity)
+        if ending is _Ending.GARBLED:
+            raise _crashed("the child does not keep to the protocol", "this is a fault of the tool: please report it")
         if ending is _Ending.OVERSIZE or ending is _Ending.ANSWERED:
             raise answer_too_large(exchange.size, limits.answer_bytes)
-        raise self._death(child, ending, limits, exchange.stderr_tail)
+        raise self._death(child, ending, limits, exchange)
 
-    def _death(self, child: _Child, ending: _Ending, limits: Limits, stderr_tail: bytes) -> InspectorError:
+    def _death(self, child: _Child, ending: _Ending, limits: Limits, exchange: _Exchange) -> InspectorError:
         try:
             status, cpu_s = child.zygote.reap(child.number)
         except _ZygoteGone:
@@ -497,7 +563,7 @@ class Sandbox:
             return _crashed("the sandbox's own process ended while the request ran", "try again; a new one is started")
         if ending is _Ending.NOT_STARTED:
             return _crashed("no process could be started for the request", "free memory or processes and try again")
-        error = death_error(status, cpu_s, limits, stderr_tail)
+        error = death_error(status, cpu_s, limits, exchange.stderr_tail, exchange.activity)
         if ending is _Ending.NOT_BEGUN:
             raise _NotBegun(error)
         return error
@@ -582,31 +648,50 @@ class Sandbox:
                 self._retire(state)
 
     def status(self) -> dict[str, Any]:
-        """Say what isolates the children and how many there are. The first time it runs a self-test in a child.
+        """Say what isolates the children and how many there are. Runs a self-test in a child, once for each zygote.
 
-        `rlimits` are the values really in force on a child (None: no limit); `notes` say what is missing.
+        `rlimits` are the values really in force on a child (None: no limit); `notes` say what is missing. Where no child
+        can be had, `error` says why, and what a self-test says is None.
         """
-        if self._facts is None:
-            self._facts = json.loads(self.call("self_test", b""))
-        in_force: dict[str, int | None] = self._facts["rlimits"]
+        error = self._test_once()
+        facts = self._facts or {"rlimits": {}, "refused": {}, "seccomp": None, "landlock": None}
+        in_force: dict[str, int | None] = facts["rlimits"]
         notes = [f"RLIMIT_{name} is not in force on this system" for name, value in in_force.items() if value is None]
-        refused: dict[str, bool] = self._facts["refused"]
+        refused: dict[str, bool] = facts["refused"]
         notes += [f"{what} is not refused to the children on this system" for what, no in refused.items() if not no]
         with self._changed:
             warm = sum(state.child is not None for state in self._sessions.values())
             return {
+                "mode": self.limits.mode.value,
                 "mechanism": "zygote",
+                "running": not self._closed and self._zygote.alive() and error is None,
+                "error": None if error is None else error.one_line(),
                 "rlimits": in_force,
-                "seccomp": self._facts["seccomp"],
-                "landlock": self._facts["landlock"],
+                "seccomp": facts["seccomp"],
+                "landlock": facts["landlock"],
                 "refused": refused,
                 "dies_with_parent": sys.platform == "linux",
-                "limits": asdict(self.limits),
+                "limits": limits_dict(self.limits),
                 "children": self._live,
                 "sessions": warm,
                 "restarts": self.restarts,
                 "notes": notes,
             }
+
+    def _test_once(self) -> InspectorError | None:
+        """Run the self-test if this zygote has not run it; a zygote that died is started anew for it."""
+        if self._closed:
+            return _crashed("the sandbox is closed", "start the program again")
+        zygote = self._zygote
+        if self._facts is not None and self._tested is zygote and zygote.alive():
+            return None
+        try:
+            self._facts = json.loads(self.call("self_test", b"", wall_s=self.limits.wall_s))
+            self._tested = self._zygote
+        except InspectorError as error:
+            self._facts = None
+            return error
+        return None
 
     def wait_ready(self, timeout_s: float = START_S) -> None:
         """Block until the zygote has warmed up. Errors: WorkerCrashed if it cannot start."""
@@ -636,7 +721,7 @@ class Sandbox:
 
 
 def _pack_request(job: str, payload: bytes, limits: Limits, *, once: bool) -> bytes:
-    header = {"job": job, "once": once, **asdict(limits)}
+    header = {"job": job, "once": once, "limits": asdict(limits)}
     return pack_frame(Frame.REQUEST, json.dumps(header).encode()) + pack_frame(Frame.PAYLOAD, payload)
 
 
@@ -655,11 +740,14 @@ def _error_from_child(body: bytes) -> InspectorError:
         return _crashed("the child's answer is not an error record", "this is a fault of the tool: please report it")
 
 
-def death_error(status: int, cpu_s: float, limits: Limits, stderr_tail: bytes = b"") -> InspectorError:
+def death_error(
+    status: int, cpu_s: float, limits: Limits, stderr_tail: bytes = b"", activity: Activity = NOTHING
+) -> InspectorError:
     """Say why a child died, from its wait status, its CPU time and what it last wrote to standard error."""
     number = os.WTERMSIG(status) if status >= 0 and os.WIFSIGNALED(status) else 0
-    if number == signal.SIGXCPU or (number == signal.SIGKILL and cpu_s >= limits.cpu_s):
-        return _cpu_limit(limits.cpu_s)
+    clocks = (signal.SIGXCPU, signal.SIGVTALRM, signal.SIGPROF)
+    if number in clocks or (number == signal.SIGKILL and cpu_s >= limits.cpu_s):
+        return cpu_limit(limits, activity)
     out_of_memory = (b"memory allocation of", b"std::bad_alloc", b"MemoryError", b"out of memory")
     if number == signal.SIGABRT and any(text in stderr_tail for text in out_of_memory):
         return memory_limit(limits.memory_mb)
@@ -681,6 +769,8 @@ def death_error(status: int, cpu_s: float, limits: Limits, stderr_tail: bytes = 
     code = os.WEXITSTATUS(status) if status >= 0 else "unknown"
     if code == EXIT_MEMORY:
         return memory_limit(limits.memory_mb)
+    if code == EXIT_TIME:
+        return cpu_limit(limits, activity)
     return _crashed(f"the child ended without an answer (exit code {code})", "try again")
 
 
@@ -692,26 +782,6 @@ def _cannot_start() -> InspectorError:
     return _crashed(
         "the sandbox's own process cannot start; its message is on standard error",
         "check that the packages of requirements.txt are installed",
-    )
-
-
-def _cpu_limit(limit: float) -> InspectorError:
-    return InspectorError(
-        ErrorKind.TimeLimit,
-        f"the request used up all of its {limit:g} s of CPU time",
-        stage="sandbox",
-        where={"limit": "cpu_s"},
-        remedy=or_raise("make the template's loops or the input smaller", "cpu_s"),
-    )
-
-
-def _wall_limit(limit: float) -> InspectorError:
-    return InspectorError(
-        ErrorKind.TimeLimit,
-        f"the request took longer than the limit of {limit:g} s",
-        stage="sandbox",
-        where={"limit": "wall_s"},
-        remedy=or_raise("make the input smaller, try again when the machine is less busy", "wall_s"),
     )
 
 

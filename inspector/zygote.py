@@ -15,20 +15,19 @@ import contextlib
 import gc
 import importlib
 import json
-import math
 import os
 import select
 import signal
 import socket
 import struct
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from inspector.confinement import confine
 from inspector.errors import ErrorKind, InspectorError
 from inspector.limits import MIB, Limits, or_raise, use
+from inspector.meter import Meter
 from inspector.processes import Frame, pack_frame, read_frame
 
 MESSAGE_CHARS = 2000
@@ -44,39 +43,43 @@ def _child_main(
     """Answer requests until the caller closes the socket."""
     baseline = _address_space_bytes()
     confine(readable)
+    meter = Meter(sock)
     sock.sendall(pack_frame(Frame.HELLO, struct.pack("!I", os.getpid())))
     while True:
         try:
             _, raw = read_frame(sock, MIB)
             header = json.loads(raw)
-            _, payload = read_frame(sock, header["payload_bytes"])
+            _, payload = read_frame(sock, header["limits"]["payload_bytes"])
         except EOFError:
             os._exit(0)
         except MemoryError:  # a warm child whose caches left no room for the payload
             os._exit(EXIT_MEMORY)
         sock.sendall(pack_frame(Frame.BEGUN, b""))
-        use(Limits(**{name: header[name] for name in Limits.__slots__}))
-        _apply_limits(header, baseline)
-        kind, body = _run_job(jobs[header["job"]], payload, header)
+        limits = Limits.from_dict(header["limits"])
+        use(limits)
+        _apply_limits(limits, baseline)
+        meter.start(limits, once=header["once"])
+        kind, body = _run_job(jobs[header["job"]], payload, header["job"], limits)
+        meter.stop()
         try:
             sock.sendall(pack_frame(kind, body))
         except OSError:
             os._exit(0)
 
 
-def _run_job(job: Callable[[bytes], bytes], payload: bytes, header: dict[str, Any]) -> tuple[int, bytes]:
+def _run_job(job: Callable[[bytes], bytes], payload: bytes, name: str, limits: Limits) -> tuple[int, bytes]:
     """Run the job; any exception becomes an ERROR frame without traceback or paths."""
     try:
         answer = job(payload)
         if type(answer) is not bytes:
             raise TypeError
     except BaseException as fault:
-        error = _typed_error(fault, header)
+        error = _typed_error(fault, name, limits)
         del fault  # its frames may hold what filled the memory
     else:
-        if len(answer) <= header["answer_bytes"]:
+        if len(answer) <= limits.answer_bytes:
             return Frame.OK, answer
-        error = answer_too_large(len(answer), header["answer_bytes"])
+        error = answer_too_large(len(answer), limits.answer_bytes)
         del answer
     record = error.to_dict()
     record["message"] = _clip(record["message"])
@@ -87,12 +90,12 @@ def _run_job(job: Callable[[bytes], bytes], payload: bytes, header: dict[str, An
         return Frame.ERROR, json.dumps(record | {"where": None}).encode()
 
 
-def _typed_error(fault: BaseException, header: dict[str, Any]) -> InspectorError:
+def _typed_error(fault: BaseException, name: str, limits: Limits) -> InspectorError:
     """Map an exception of a job to an error that names the limit, or the exception's type and nothing else of it."""
     if isinstance(fault, InspectorError):
         return fault
     if isinstance(fault, MemoryError):
-        return memory_limit(header["memory_mb"])
+        return memory_limit(limits.memory_mb)
     if isinstance(fault, RecursionError):
         return InspectorError(
             ErrorKind.RecursionLimit,
@@ -103,7 +106,7 @@ def _typed_error(fault: BaseException, header: dict[str, Any]) -> InspectorError
     if isinstance(fault, PermissionError):
         return InspectorError(
             ErrorKind.SandboxBlocked,
-            f"the job {header['job']!r} asked the system for what the sandbox refuses: a file, a socket or a process",
+            f"the job {name!r} asked the system for what the sandbox refuses: a file, a socket or a process",
             stage="sandbox",
             remedy="if the input is an ordinary one, this is a fault of the tool: please report it with the input",
         )
@@ -116,7 +119,7 @@ def _typed_error(fault: BaseException, header: dict[str, Any]) -> InspectorError
         )
     return InspectorError(
         ErrorKind.WorkerCrashed,
-        f"the job {header['job']!r} failed with an unexpected {type(fault).__name__}",
+        f"the job {name!r} failed with an unexpected {type(fault).__name__}",
         stage="sandbox",
         remedy="this is a fault of the tool: please report it with the input",
     )
@@ -134,32 +137,27 @@ def _address_space_bytes() -> int:
         return 0
 
 
-def _apply_limits(header: dict[str, Any], baseline: int) -> None:
-    """Put the request's rlimits in force.
+def _apply_limits(limits: Limits, baseline: int) -> None:
+    """Put the request's rlimits in force, but for that of CPU time, which meter.py moves.
 
-    RLIMIT_CPU counts from the child's birth, so a warm child's soft limit moves up by what it has used. On Linux a
-    limit that cannot be set ends the child; elsewhere (macOS refuses RLIMIT_AS) `status()` shows it as not in force.
+    On Linux a limit that cannot be set ends the child; elsewhere (macOS refuses RLIMIT_AS) `status()` shows it as not in
+    force.
     """
     import resource
 
-    unlimited = resource.RLIM_INFINITY
-    memory = baseline + header["memory_mb"] * MIB
-    cpu = math.ceil(time.process_time() + header["cpu_s"])
+    memory = baseline + limits.memory_mb * MIB
     wanted = (
-        ("RLIMIT_CPU", cpu, cpu + 1 if header["once"] else unlimited),
-        ("RLIMIT_AS", memory, memory),
-        ("RLIMIT_FSIZE", 0, 0),
-        ("RLIMIT_NOFILE", header["max_files"], header["max_files"]),
-        ("RLIMIT_CORE", 0, 0),
+        ("RLIMIT_AS", memory),
+        ("RLIMIT_FSIZE", 0),
+        ("RLIMIT_NOFILE", limits.max_files),
+        ("RLIMIT_CORE", 0),
     )
-    for name, soft, hard in wanted:
+    for name, value in wanted:
         try:
             number = getattr(resource, name)
             ceiling = resource.getrlimit(number)[1]
-            if ceiling != unlimited:
-                hard = ceiling if hard == unlimited else min(hard, ceiling)
-                soft = min(soft, hard)
-            resource.setrlimit(number, (soft, hard))
+            value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+            resource.setrlimit(number, (value, value))
         except (AttributeError, ValueError, OSError):
             if sys.platform == "linux":
                 raise

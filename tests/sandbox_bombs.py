@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import os
 import signal
@@ -14,13 +15,14 @@ import tokenizers
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 import inspector
+from inspector import meter
 from inspector.errors import ErrorKind, InspectorError
 
 NAMES = (
     "pid", "spin", "native_spin", "sleep", "fill_memory", "fill_memory_slowly", "recurse", "abort", "abort_like_rust",
     "overflow_like_rust", "segfault", "huge", "not_bytes", "raise_error", "raise_secret", "raise_exit", "rust_panic", "render", "burn",
     "write_file", "open_files", "remember", "forge_length", "forge_error", "chatter", "kill_self", "fork_sleeper",
-    "environment", "read_file", "connect", "run", "signal_parent",
+    "environment", "read_file", "load", "ignore_clocks", "flood", "keep", "endless", "connect", "run", "signal_parent",
 )  # fmt: skip
 JOBS = {name: f"sandbox_bombs:{name}" for name in NAMES}
 _seen: list[bytes] = []
@@ -194,6 +196,41 @@ def fork_sleeper(payload: bytes) -> bytes:
         time.sleep(300)
         os._exit(0)
     return str(grandchild).encode()
+
+
+def load(payload: bytes) -> bytes:
+    """Burn CPU seconds in loading, once or several times, and then apart from it: b"1.5 1.5 0.2"."""
+    *loads, rest = payload.split()
+    for seconds in loads:
+        with meter.loading("slow"):
+            burn(seconds)
+    return burn(rest)
+
+
+def ignore_clocks(payload: bytes) -> bytes:
+    for number in (signal.SIGPROF, signal.SIGALRM, signal.SIGVTALRM, signal.SIGXCPU):
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        pass
+
+
+def flood(payload: bytes) -> bytes:
+    sock = socket.socket(fileno=os.dup(3))
+    while True:
+        sock.sendall(payload)
+
+
+def keep(payload: bytes) -> bytes:
+    _seen.append(bytes(int(payload)))
+    return b"kept"
+
+
+def endless(payload: bytes) -> bytes:
+    """Render a template of payload's text as the pipeline does; or call once what never comes back to Python."""
+    with meter.rendering("mine"):
+        if payload == b"native":
+            return hashlib.pbkdf2_hmac("sha256", payload, payload, 1 << 30)
+        return ImmutableSandboxedEnvironment().from_string(payload.decode()).render().encode()
 
 
 def environment(payload: bytes) -> bytes:

@@ -19,6 +19,7 @@ import pytest
 import sandbox_bombs
 
 from inspector import confinement
+from inspector import sandbox as sandbox_module
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
 from inspector.limits import LOCAL, MIB, PUBLIC, Limits
@@ -34,10 +35,9 @@ CRASHING_TEMPLATE = (
 )
 
 
-def start(limits: Limits = LIMITS, *, own_files: bool = False) -> Sandbox:
-    return Sandbox.start(
-        limits, jobs=JOBS | sandbox_bombs.JOBS, preload=("sandbox_bombs", "numpy", "tokenizers"), own_files=own_files
-    )
+def start(limits: Limits = LIMITS, *, own_files: bool = False, warm: str | None = "inspector.jobs:warm") -> Sandbox:
+    preload = ("sandbox_bombs", "numpy", "tokenizers")
+    return Sandbox.start(limits, jobs=JOBS | sandbox_bombs.JOBS, preload=preload, warm=warm, own_files=own_files)
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,9 @@ REFUSED = (ErrorKind.SandboxBlocked, "the sandbox refuses") if CONFINED else (Er
 # ---------------------------------------------------------------------------------------------------------- bombs
 
 
+ENDLESS = b"one\n{% for a in range(100000) %}\n{% for b in range(100000) %}{% endfor %}{% endfor %}"
+
+
 @pytest.mark.parametrize("session", [None, "visitor"])
 @pytest.mark.parametrize(
     ("job", "payload", "kind", "words"),
@@ -104,6 +107,8 @@ REFUSED = (ErrorKind.SandboxBlocked, "the sandbox refuses") if CONFINED else (Er
         ("raise_exit", b"", ErrorKind.WorkerCrashed, "SystemExit"),
         ("rust_panic", b"", ErrorKind.TokenizerInvalid, "panic"),
         ("render", CRASHING_TEMPLATE, ErrorKind.WorkerCrashed, "SIGSEGV"),
+        ("flood", b'\x07\x00\x00\x00\x09["", "x"]', ErrorKind.WorkerCrashed, "keep to the protocol"),
+        ("flood", b"\x07\x00\x00\x00\x02{}", ErrorKind.WorkerCrashed, "keep to the protocol"),
         ("forge_length", b"", ErrorKind.OutputTooLarge, "4,294,967,295"),
         ("forge_error", b"", ErrorKind.WorkerCrashed, "not an error record"),
         ("forge_error", b'{"kind": "NoSuchKind"}', ErrorKind.WorkerCrashed, "not an error record"),
@@ -126,6 +131,56 @@ def test_the_wall_clock_ends_a_sleeper_and_names_the_limit(sandbox):
     error = failure(sandbox, "sleep", b"60", wall_s=0.5)
     assert error.kind is ErrorKind.TimeLimit and "0.5 s" in error.message and error.where == {"limit": "wall_s"}
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("session", [None, "template"])
+def test_the_error_of_a_template_that_takes_too_long_names_it_and_where_known_the_line(sandbox, session):
+    roomy = replace(LIMITS, cpu_s=0.3)
+    error = failure(sandbox, "endless", ENDLESS, session=session, limits=roomy)
+    assert (error.kind, error.stage) == (ErrorKind.TimeLimit, "render")
+    assert error.where == {"line": 3, "template": "mine", "limit": "cpu_s"}
+    assert error.message == "the template mine used up all of the request's 0.3 s of CPU time and was at line 3"
+    error = failure(sandbox, "endless", b"native", session=session, limits=roomy)
+    assert error.where == {"template": "mine", "limit": "cpu_s"} and "the template mine" in error.message
+    began = time.monotonic()
+    error = failure(sandbox, "endless", ENDLESS, session=session, limits=replace(LIMITS, cpu_s=20, wall_s=0.5))
+    assert error.where | {"line": 3} == {
+        "line": 3,
+        "template": "mine",
+        "limit": "wall_s",
+    }  # a starved child says no line
+    error = failure(sandbox, "endless", b"native", session=session, limits=replace(LIMITS, cpu_s=20, wall_s=0.5))
+    assert error.where == {"template": "mine", "limit": "wall_s"}
+    assert time.monotonic() - began < 4
+
+
+def test_loading_has_time_of_its_own_once_a_request(sandbox):
+    limits = replace(LIMITS, cpu_s=0.2, load_cpu_s=0.4)
+    for session in (None, "loads"):
+        assert float(sandbox.call("load", b"0.3 0.1", session=session, limits=limits)) >= 0.4
+    error = failure(sandbox, "load", b"0.2 0.4", session="loads", limits=limits)
+    assert error.kind is ErrorKind.TimeLimit and error.where == {"limit": "cpu_s"}
+    error = failure(sandbox, "load", b"0.3 0.4 0.1", session="loads", limits=limits)
+    assert error.where == {"tokenizer": "slow", "limit": "load_cpu_s"} and "its 0.4 s" in error.message
+    limits = replace(LIMITS, cpu_s=20, load_cpu_s=20, wall_s=0.5, load_wall_s=1)
+    began = time.monotonic()
+    assert failure(sandbox, "load", b"20 0", limits=limits).where == {"tokenizer": "slow", "limit": "load_wall_s"}
+    assert 1.4 < time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("session", [None, "deaf"])
+def test_a_child_that_ignores_its_clocks_is_killed_all_the_same(sandbox, session):
+    began = time.monotonic()
+    error = failure(sandbox, "ignore_clocks", session=session, limits=replace(LIMITS, cpu_s=0.2, wall_s=1))
+    assert error.kind is ErrorKind.TimeLimit and time.monotonic() - began < 4
+
+
+def test_what_a_child_kept_of_earlier_requests_costs_no_later_one_its_memory(sandbox):
+    first = sandbox.call("pid", b"", session="keeps")
+    for _ in range(3):
+        assert sandbox.call("keep", b"200000000", session="keeps") == b"kept"
+    assert sandbox.call("pid", b"", session="keeps") != first
+    assert failure(sandbox, "keep", b"400000000", session="keeps").kind is ErrorKind.MemoryLimit
 
 
 def test_a_job_s_own_error_arrives_whole(sandbox):
@@ -246,7 +301,7 @@ def test_a_session_keeps_its_child_and_shares_it_with_nobody(sandbox):
 
 
 def test_a_warm_child_gets_its_cpu_time_anew_for_each_request():
-    with start(replace(LIMITS, cpu_s=1)) as sandbox:
+    with start(replace(LIMITS, cpu_s=1), warm=None) as sandbox:
         used = [float(sandbox.call("burn", b"0.7", session="s")) for _ in range(4)]
         assert used[-1] > 2.5, used  # one child has used more than the limit of one request
         first = sandbox.call("pid", b"", session="s")
@@ -414,6 +469,55 @@ def test_a_zygote_killed_during_a_request_gives_a_typed_error():
             running.result(5)
         assert caught.value.kind is ErrorKind.WorkerCrashed
         assert sandbox.call("echo", b"again") == b"again"
+
+
+def test_a_zygote_that_hangs_is_replaced_in_bounded_time_and_the_call_answered(monkeypatch):
+    monkeypatch.setattr(sandbox_module, "FORK_S", 1.0)
+    monkeypatch.setattr(sandbox_module, "REAP_S", 1.0)
+    with start(warm=None) as sandbox:
+        warm = sandbox.call("pid", b"", session="warm")
+        hung = sandbox._zygote.process.pid
+        os.kill(hung, signal.SIGSTOP)
+        assert sandbox.call("pid", b"", session="warm") == warm  # it needs no zygote
+        began = time.monotonic()
+        assert sandbox.call("echo", b"again") == b"again"
+        assert time.monotonic() - began < 15
+        assert wait_until(lambda: gone(hung) and gone(int(warm)))
+        status = sandbox.status()
+        assert (status["running"], status["restarts"], status["error"]) == (True, 1, None)
+
+
+def test_a_zygote_killed_under_load_loses_no_call_and_leaves_nothing():
+    outcomes: list[str] = []
+    done = threading.Event()
+
+    def work(sandbox: Sandbox, number: int) -> None:
+        while not done.is_set():
+            payload = os.urandom(2000)
+            try:
+                right = sandbox.call("echo", payload, session=f"s{number}" if number % 2 else None) == payload
+                outcomes.append("right" if right else "wrong")
+            except InspectorError as error:
+                outcomes.append(error.kind.name)
+
+    with start(warm=None) as sandbox, ThreadPoolExecutor(6) as pool:
+        sandbox.wait_ready()
+        running = [pool.submit(work, sandbox, number) for number in range(6)]
+        zygotes = []
+        for _ in range(2):
+            time.sleep(0.5)
+            zygotes.append(sandbox._zygote.process.pid)
+            os.kill(zygotes[-1], signal.SIGKILL)
+            assert wait_until(lambda: sandbox.restarts >= len(zygotes))
+            assert sandbox.call("echo", b"again") == b"again"
+        done.set()
+        for future in running:
+            future.result(20)
+        assert set(outcomes) <= {"right", "WorkerCrashed"} and outcomes.count("right") > 20, outcomes
+        assert sandbox.restarts == 2 and sandbox.status()["running"]
+        assert not [pid for pid, state in children_of(os.getpid()) if state == "Z" and pid in zygotes]
+        warm = sandbox.status()["sessions"]
+        assert wait_until(lambda: len(children_of(sandbox._zygote.process.pid)) == warm)
 
 
 def test_close_ends_every_process():

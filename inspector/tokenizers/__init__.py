@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import re
 from collections.abc import Iterable
 
+from inspector import limits, meter
 from inspector.errors import ErrorKind, InspectorError
 from inspector.tokenizers.base import AddedToken, ArtifactFile, RawEncoding, Tokenizer, TokenizerArtifact
 
@@ -79,9 +81,30 @@ class _Key:
 def _load(key: _Key) -> Tokenizer:
     module = importlib.import_module(FAMILIES[key.artifact.family])
     try:
-        return module.load(key.artifact)
+        with meter.loading(key.artifact.id):
+            _check_files(key.artifact)
+            tokenizer: Tokenizer = module.load(key.artifact)
+            _check_size(tokenizer)
+            return tokenizer
     except InspectorError as error:
         raise _explained(error, key.artifact) from error
+
+
+def _check_files(artifact: TokenizerArtifact) -> None:
+    """Refuse files that are too large; of a GGUF only the metadata is read, which has bounds of its own."""
+    for file in artifact.files if artifact.family != "gguf" else ():
+        size = os.path.getsize(file.path)
+        what, where = f"{file.name} has {size:,} bytes", {"file": file.name}
+        limits.check(
+            "tokenizer_bytes", size, what, ErrorKind.InputTooLarge, "source", "name a smaller tokenizer", where,
+        )  # fmt: skip
+
+
+def _check_size(tokenizer: Tokenizer) -> None:
+    what = f"the vocabulary has {tokenizer.size:,} tokens"
+    limits.check(
+        "vocabulary", tokenizer.size, what, ErrorKind.InputTooLarge, "source", "name a smaller tokenizer",
+    )  # fmt: skip
 
 
 def _explained(error: InspectorError, artifact: TokenizerArtifact) -> InspectorError:

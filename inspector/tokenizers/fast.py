@@ -18,6 +18,7 @@ from tokenizers import AddedToken as LibraryToken
 from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models, processors
 
+from inspector import meter
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.cache import read_verified
 from inspector.tokenizers import bytetable
@@ -296,7 +297,8 @@ class FastTokenizer:
 
     @functools.cached_property
     def _inner(self) -> LibraryTokenizer:
-        inner = LibraryTokenizer.from_str(self._backend.to_str())
+        with meter.loading(self.id):
+            inner = LibraryTokenizer.from_str(self._backend.to_str())
         normalizer, inner.pre_tokenizer = _unprefixed(self._backend)
         if normalizer is not None:
             inner.normalizer = normalizer

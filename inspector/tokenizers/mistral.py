@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from inspector import meter
 from inspector.errors import ErrorKind, InspectorError
 from inspector.provenance import SegmentKind, plain
 from inspector.sources.cache import read_verified
@@ -55,7 +56,11 @@ class _Format:
     control_needs_template = True
 
     @functools.cached_property
-    def _library(self) -> Any:
+    def _library(self: Any) -> Any:
+        with meter.loading(self.id):
+            return self._loaded_library()
+
+    def _loaded_library(self: Any) -> Any:
         try:
             from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
         except ImportError as error:
