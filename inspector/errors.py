@@ -81,6 +81,7 @@ class ErrorKind(enum.Enum):
     RecursionLimit = 4  # the interpreter's stack
     WorkerCrashed = 4  # the child died by a signal
     PromptTooLong = 4  # more tokens than the model's window or the server's limit
+    Busy = 4  # the page has too many calls waiting, of this visitor or of all
     BudgetExceeded = 4  # required parts do not fit the context window
 
 

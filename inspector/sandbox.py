@@ -647,6 +647,13 @@ class Sandbox:
                 del self._sessions[session]
                 self._retire(state)
 
+    def end_sessions(self, beginning: str) -> None:
+        """Forget all sessions whose names begin so."""
+        with self._changed:
+            found = [session for session in self._sessions if session.startswith(beginning)]
+        for session in found:
+            self.end_session(session)
+
     def status(self) -> dict[str, Any]:
         """Say what isolates the children and how many there are. Runs a self-test in a child, once for each zygote.
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from inspector import limits, presets
+from inspector import caller, limits, presets
 from inspector.backends import Backend
 from inspector.errors import ErrorKind, InspectorError
 from inspector.exports import find_export
@@ -60,6 +60,19 @@ def model_worker() -> Backend:
 
             _worker = load_backend("zerogpu" if zerogpu.on_space() else "worker")
         return _worker
+
+
+def model_status() -> dict[str, Any]:
+    """Say where models run, whether their process lives, and how often one was started; asking starts none."""
+    worker = _worker
+    if worker is None:
+        return {"backend": None, "running": False, "starts": 0}
+    pid, starts = getattr(worker, "pid", None), getattr(worker, "starts", 0)
+    return {
+        "backend": getattr(worker, "name", None),
+        "running": pid is not None and pid() is not None,
+        "starts": starts,
+    }
 
 
 def trial_worker() -> LocalWorker:
@@ -616,7 +629,7 @@ def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
 def call_child(job: str, value: Any, session: str | None) -> Any:
     """Run a job of `jobs.JOBS` in a child and read its JSON. The child unpickles what we wrote; we only ever read JSON from a child."""
-    answer = sandbox().call(job, pickle.dumps(value), session=session)
+    answer = sandbox().call(job, pickle.dumps(value), session=session, cancel=caller.current().cancel)
     return loads(answer.decode(), limits=_ANSWER_LIMITS)
 
 
@@ -647,7 +660,7 @@ def _named_logits(job: Job, input_ids: list[int], asked: _Asked, text: str | Non
     """Ask the model, and name the ids in a child that has the tokenizer."""
     backend = asked.backend or model_worker()
     artifact, note = model_for(backend, asked.model, job, input_ids, text)
-    logits = next_token_logits(input_ids, artifact, top_k=asked.top_k, backend=backend)
+    logits = next_token_logits(input_ids, artifact, top_k=asked.top_k, backend=backend, cancel=caller.current().cancel)
     pieces = _pieces(job, [row.id for row in logits.top], asked.session)
     return replace(logits, note=note, top=tuple(replace(row, piece=piece) for row, piece in zip(logits.top, pieces)))
 

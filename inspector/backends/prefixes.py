@@ -2,6 +2,8 @@
 
 A kept prefix is a tuple of tensors, one pair a layer, that nobody writes into: transformers' cache joins new keys to old
 ones in a new tensor, so two prompts may go on from one prefix, and a shorter one is a view of a longer one.
+What one visitor's prompts left is used for that visitor's alone (caller.py): the time that an answer takes, and how much of it
+was read before, would tell others what was asked.
 This module runs no model and decides no answer; it forgets the least recently used when its bound of bytes is full.
 """
 
@@ -15,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from inspector import caller
 from inspector.editscript import common_prefix
 
 KEPT_BYTES = 1 << 30
 ANSWER_BYTES = 64 << 20
+_Key = tuple[str, bytes]  # whose, and the ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,14 +49,17 @@ class Prefixes:
     def __init__(self, max_bytes: int = KEPT_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._kept: OrderedDict[bytes, Prefix] = OrderedDict()
-        self._answers: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self._kept: OrderedDict[_Key, Prefix] = OrderedDict()
+        self._answers: OrderedDict[_Key, np.ndarray] = OrderedDict()
 
     def longest(self, input_ids: np.ndarray) -> Prefix | None:
         """Give the longest kept beginning of `input_ids` that leaves at least one token to read, or None."""
         with self._lock:
-            best, best_key = 0, b""
+            owner = caller.current().owner
+            best, best_key = 0, (owner, b"")
             for key, prefix in self._kept.items():
+                if key[0] != owner:
+                    continue
                 shared = shared_length(prefix.ids, input_ids[:-1])
                 if shared > best:
                     best, best_key = shared, key
@@ -64,19 +71,24 @@ class Prefixes:
     def keep(self, prefix: Prefix) -> None:
         """Keep a prefix in place of those that it begins with."""
         with self._lock:
+            own = _key(prefix.ids)
             for key, old in list(self._kept.items()):
-                if len(old.ids) <= len(prefix.ids) and shared_length(old.ids, prefix.ids) == len(old.ids):
+                if (
+                    key[0] == own[0]
+                    and len(old.ids) <= len(prefix.ids)
+                    and shared_length(old.ids, prefix.ids) == len(old.ids)
+                ):
                     del self._kept[key]
-            self._kept[prefix.ids.tobytes()] = prefix
+            self._kept[own] = prefix
             while len(self._kept) > 1 and sum(kept.nbytes for kept in self._kept.values()) > self._max_bytes:
                 self._kept.popitem(last=False)
             if prefix.nbytes > self._max_bytes:
-                del self._kept[prefix.ids.tobytes()]
+                del self._kept[own]
 
     def answer(self, input_ids: np.ndarray) -> np.ndarray | None:
         """Give the logits after exactly these tokens, if they were computed lately."""
         with self._lock:
-            key = input_ids.tobytes()
+            key = _key(input_ids)
             if key in self._answers:
                 self._answers.move_to_end(key)
             return self._answers.get(key)
@@ -84,7 +96,7 @@ class Prefixes:
     def keep_answer(self, input_ids: np.ndarray, logits: np.ndarray) -> None:
         """Keep the logits after these tokens."""
         with self._lock:
-            self._answers[input_ids.tobytes()] = logits
+            self._answers[_key(input_ids)] = logits
             while len(self._answers) * logits.nbytes > ANSWER_BYTES and len(self._answers) > 1:
                 self._answers.popitem(last=False)
 
@@ -93,6 +105,10 @@ class Prefixes:
         with self._lock:
             self._kept.clear()
             self._answers.clear()
+
+
+def _key(ids: np.ndarray) -> _Key:
+    return caller.current().owner, ids.tobytes()
 
 
 def shared_length(a: Sequence[int] | np.ndarray, b: Sequence[int] | np.ndarray) -> int:

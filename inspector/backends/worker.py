@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from inspector import caller
 from inspector.backends import LOADED, PaddedRows, PromptScores, RawLogits, Report, silent
 from inspector.errors import ErrorKind, InspectorError
 from inspector.processes import ENVIRONMENT_NAMES, Frame, allowed_environment, boot_command, pack_frame, read_frame
@@ -145,7 +146,9 @@ class LocalWorker:
         tell: Report = report or silent
         timeout_s = timeout_s or self._timeout_s
         deadline = time.monotonic() + timeout_s
-        request = {"what": what, "model": asdict(model), "dtype": dtype, **body}
+        who = caller.current()
+        cancel = cancel or who.cancel
+        request = {"what": what, "model": asdict(model), "dtype": dtype, "owner": who.owner, **body}
         for attempt in range(2):
             link = self._running(tell)
             asked = link.ask(request)
@@ -412,7 +415,7 @@ class _Server:
     def _serve(self, request: dict[str, Any]) -> None:
         number = request["number"]
         try:
-            with self._places:
+            with self._places, caller.asked_by(caller.Caller(request["owner"])):
                 record, values = self._computed(request, self.running[number])
             self._send(number, Frame.OK, record, values)
         except CallCancelled:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from inspector import caller
 from inspector.backends import LOADED, PaddedRows, PromptScores, RawLogits, Report, silent
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
@@ -47,8 +48,10 @@ def compute(method: str, model: ModelArtifact, arguments: dict[str, Any]) -> Any
         from inspector.backends.local import LocalBackend
 
         _in_fork = LocalBackend()
+    arguments = dict(arguments)
     try:
-        return getattr(_in_fork, method)(model, **arguments)
+        with caller.asked_by(caller.Caller(arguments.pop("owner", ""))):  # a fork knows nothing of the calling thread
+            return getattr(_in_fork, method)(model, **arguments)
     except InspectorError as error:
         return error.to_dict()
 
@@ -124,7 +127,7 @@ def _borrowed(
     if report is not None:
         report("waiting")
     try:
-        found = _on_gpu(method, model, arguments)
+        found = _on_gpu(method, model, {**arguments, "owner": caller.current().owner})
     except Exception as fault:  # gradio.Error for quota, queue and worker
         message = " ".join(str(getattr(fault, "message", fault)).split())[:200]
         raise _error(ErrorKind.ServerBusy, f"no GPU could be borrowed: {message}", "wait and try again, or use the backend worker") from fault  # fmt: skip

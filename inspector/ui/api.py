@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import gradio as gr
+
 from inspector import limits, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import (
@@ -28,7 +30,8 @@ from inspector.job import (
 )
 from inspector.jsontext import loads
 from inspector.request import dump_request
-from inspector.ui import calls
+from inspector.sandbox import CallCancelled
+from inspector.ui import calls, gate
 
 MOST_TOP = 100  # rows of next tokens
 BRIEF_TEXT = 2000  # characters of the rendered text in a brief answer
@@ -119,6 +122,19 @@ class Endpoint:
         except InspectorError as error:
             return _text(service.failed_answer(self.schema, error))
 
+    def served(self, asker: Any, *values: Any) -> str:
+        """Give the answer to a call that came over HTTP, when it has its place; that there was none is an error in it."""
+        try:
+            with gate.served(asker, self.name, calls.admission()):
+                return self.answer(*values)
+        except CallCancelled:
+            return _text(service.failed_answer(self.schema, _given_up()))
+        except InspectorError as error:
+            return _text(service.failed_answer(self.schema, error))
+        except Exception as fault:
+            gate.log_fault(fault)
+            return _text(service.failed_answer(self.schema, gate.fault_error()))
+
     def _checked(self, values: tuple[Any, ...]) -> dict[str, Any]:
         """Errors: OptionInvalid for a parameter that is missing, of another type, or one too many."""
         if len(values) > len(self.parameters):
@@ -133,19 +149,30 @@ class Endpoint:
     def function(self) -> Callable[..., str]:
         """Give the function that Gradio reads names, types, defaults and descriptions from."""
 
-        def call(*values: Any) -> str:
-            return self.answer(*values)
+        def call(asker: Any, *values: Any) -> str:
+            return self.served(asker, *values)
 
         kind = python_inspect.Parameter.POSITIONAL_OR_KEYWORD
         call.__name__ = call.__qualname__ = self.name
-        call.__annotations__ = {each.name: each.type for each in self.parameters} | {"return": str}
+        given = {each.name: each.type for each in self.parameters}
+        call.__annotations__ = (
+            {_ASKER: gr.Request} | given | {"return": str}
+        )  # Gradio gives the request, and lists no such parameter
         call.__signature__ = python_inspect.Signature(  # type: ignore[attr-defined]
-            [python_inspect.Parameter(p.name, kind, default=p.default, annotation=p.type) for p in self.parameters],
+            [python_inspect.Parameter(_ASKER, kind, annotation=gr.Request)]
+            + [python_inspect.Parameter(p.name, kind, default=p.default, annotation=p.type) for p in self.parameters],
             return_annotation=str,
         )
         listed = "\n".join(f"    {each.name}: {each.text}" for each in self.parameters)
         call.__doc__ = f"{self.text}\n\nParameters:\n{listed}\nReturns:\n    JSON text of schema {self.schema}.\n"
         return call
+
+
+_ASKER = "asker"
+
+
+def _given_up() -> InspectorError:
+    return InspectorError(ErrorKind.Busy, "the call was given up: its client left", stage="sandbox", remedy="ask again")
 
 
 def _inspect(given: dict[str, Any]) -> dict[str, Any]:

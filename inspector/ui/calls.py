@@ -12,15 +12,21 @@ import pickle
 import re
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
-from inspector import limits, service
+from inspector import caller, limits, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.limits import Mode
+from inspector.sandbox import CallCancelled
+from inspector.ui.admission import LOCAL, PUBLIC, Admission
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # as an escape, JSON text can be sent
 _SESSION = re.compile(r"[0-9a-f]{32}")
 _own_machine = False  # until start() knows the address
+_admission: Admission | None = None
+_refusal: ContextVar[Exception | None] = ContextVar("refusal", default=None)
 
 
 def start(host: str | None = None) -> None:
@@ -44,6 +50,31 @@ def own_machine() -> bool:
     return _own_machine
 
 
+def admission() -> Admission:
+    """Give the queue of this process's calls, with the bounds of who the page is for."""
+    global _admission
+    if _admission is None:
+        in_force = limits.in_force()
+        bounds = LOCAL if in_force.mode is Mode.LOCAL else PUBLIC
+        text = max(bounds.body_bytes, 2 * in_force.request_bytes)  # of JSON within JSON: a quote takes two characters
+        _admission = Admission(replace(bounds, body_bytes=text, address_bytes=max(bounds.address_bytes, 2 * text)))
+    return _admission
+
+
+def refused(function: Callable[[Any], str], error: Exception) -> str:
+    """Give the answer of a page function that was not let in: the error, in the shape of that function's own errors."""
+    token = _refusal.set(error)
+    try:
+        return function({})
+    finally:
+        _refusal.reset(token)
+
+
+def given_up() -> threading.Event:
+    """Give the event that is set when nobody waits for this call's answer any more."""
+    return caller.current().cancel or threading.Event()
+
+
 def access() -> dict[str, Any]:
     """Give the arguments of `sources.resolve_*`: on a page for others a reference reaches neither files nor our token."""
     return {"token": None if _own_machine else False, "local": _own_machine}
@@ -59,8 +90,11 @@ def malformed() -> InspectorError:
 def session_of(request: Any) -> str:
     """Give the page's session, 32 hexadecimal digits.
 
-    Errors: OptionInvalid.
+    Errors: OptionInvalid; why the call was not let in.
     """
+    refusal = _refusal.get()
+    if refusal is not None:
+        raise refusal
     session = request.get("session") if isinstance(request, dict) else None
     if not isinstance(session, str) or _SESSION.fullmatch(session) is None:
         raise malformed()
@@ -70,7 +104,11 @@ def session_of(request: Any) -> str:
 def call(job: str, value: Any, session: str, *, supersede: bool = False, cancel: threading.Event | None = None) -> str:
     """Run a job of `jobs.JOBS` in the session's sandbox child; give its answer, JSON text."""
     answer = service.sandbox().call(
-        job, pickle.dumps(value), session=f"page-{session}", supersede=supersede, cancel=cancel
+        job,
+        pickle.dumps(value),
+        session=f"page-{session}",
+        supersede=supersede,
+        cancel=cancel or caller.current().cancel,
     )
     return escaped(answer.decode("utf-8", "surrogatepass"))
 
@@ -93,3 +131,18 @@ def answered(work: Callable[[dict[str, Any], str], dict[str, Any]], request: Any
         return text_of({**work(request, session_of(request)), "error": None})
     except InspectorError as error:
         return json.dumps({"error": payload.error_text(error), "kind": error.kind.name})
+    except CallCancelled:
+        return json.dumps({"error": "a newer call took the place of this one", "kind": ErrorKind.Busy.name})
+
+
+def page_closed(request: Any) -> str:
+    """End what a page leaves behind when it is closed: `{session}`. Its children end; what it still asks is given up."""
+
+    def work(_request: dict[str, Any], session: str) -> dict[str, Any]:
+        service.sandbox().end_sessions(f"page-{session}")
+        return {}
+
+    return answered(work, request)
+
+
+FUNCTIONS = (page_closed,)

@@ -11,7 +11,7 @@ from typing import Any
 from inspector import service
 from inspector.errors import InspectorError
 from inspector.sandbox import CallCancelled
-from inspector.ui.calls import call, malformed, own_machine, text_of
+from inspector.ui.calls import call, given_up, malformed, own_machine, text_of
 from inspector.ui.serve import _options, checked
 
 _runs: dict[str, threading.Event] = {}  # of each pane, what gives its newest call up
@@ -25,24 +25,24 @@ def findings(request: Any) -> str:
     """
     from inspector.ui import payload
 
-    given_up = threading.Event()
+    gone = given_up()
     pane = None
     try:
         asked = checked(request)
         ignore = _reasons(request.get("ignore"))
         pane = asked.child()
         _give_up(pane)
-        _runs[pane] = given_up
+        _runs[pane] = gone
         job = service.lint_job(
             asked.fields, _options(asked.panes[0], asked.now), ignore=ignore, local_files=own_machine()
         )
-        return call("page_findings", job, f"{asked.session}-findings", cancel=given_up)
+        return call("page_findings", job, f"{asked.session}-findings", cancel=gone)
     except CallCancelled:
         return "null"
     except InspectorError as error:
         return text_of({"lint": None, "error": payload.error_text(error)})
     finally:
-        if pane is not None and _runs.get(pane) is given_up:
+        if pane is not None and _runs.get(pane) is gone:
             del _runs[pane]
 
 

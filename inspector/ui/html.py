@@ -7,7 +7,6 @@ the page as a text node. Nothing is interpolated into a template, because Gradio
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
 
 import gradio as gr
@@ -32,6 +31,7 @@ CORE_SCRIPTS = (
     "combobox",
     "views",
     "plots",
+    "server",
     "ask",
     "options",
     "budget_bar",
@@ -62,6 +62,7 @@ LAST_SCRIPTS = (
     "writing",
     "permalink",
     "sharing",
+    "status",
     "gallery",
     "records",
     "printing",
@@ -88,11 +89,10 @@ TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as Ja
 class Bench(gr.HTML):
     """Both panes with their inputs.
 
-    `value` is the JSON string that `layout.start_value` makes; `server_functions` are what the script may call: each
-    takes one JSON value and gives one JSON string.
+    `value` is the JSON string that `layout.start_value` makes. What the script calls goes to gate.py, not to Gradio.
     """
 
-    def __init__(self, value: str, server_functions: list[Callable[..., str]]) -> None:
+    def __init__(self, value: str) -> None:
         super().__init__(
             value=value,
             html_template=static_text("bench.html"),
@@ -101,7 +101,6 @@ class Bench(gr.HTML):
             apply_default_css=False,
             padding=False,
             elem_id="bench",
-            server_functions=server_functions,
         )
 
 

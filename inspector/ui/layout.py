@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
@@ -13,6 +14,7 @@ from inspector.job import DEFAULT_MODEL, FIRST_PANES
 from inspector.ui import api, calls, diff, exports, findings, model, records, serve, shares, templates, tools, training
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.framing import Framing
+from inspector.ui.gate import Gate, log_fault
 from inspector.ui.html import Bench
 from inspector.ui.strings import STRINGS
 from inspector.ui.views import VIEWS
@@ -23,8 +25,7 @@ PAGE_ENGINES = (
     "minijinja",
 )  # the default first; llama.cpp's runs in a server of its own, which a page does not start
 POLICIES = ("messages", "keep_first", "drop_middle", "tokens_left", "tokens_right", "tokens_middle", "reject")
-CONCURRENCY = 8
-API_CONCURRENCY, API_WAITING = 4, 64  # calls of the named endpoints that run, that wait; the page's own are not queued
+THREADS = 512  # of Gradio, for the named endpoints: a call holds one while it waits for its place (admission.py)
 
 FIRST_MESSAGES = [
     {"role": "system", "content": "You are a helpful assistant."},
@@ -58,17 +59,30 @@ class Page(gr.Blocks):
         """Give the one answer of an endpoint as it is."""
         return [predictions]
 
+    async def process_api(self, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """Run an endpoint. What Gradio finds wrong with a call it would print, with the values that came."""
+        try:
+            return await super().process_api(*arguments, **named)
+        except Exception as fault:
+            log_fault(fault)
+            raise gr.Error(f"the call is malformed: see {api.LISTING}", print_exception=False) from None
+
 
 def build() -> gr.Blocks:
     """Build the page. It computes nothing: the script asks for the first answer when it has loaded."""
     with Page(title="Template and Token Inspector", fill_width=True, analytics_enabled=False) as page:
-        functions = [*serve.FUNCTIONS, *diff.FUNCTIONS, *tools.FUNCTIONS, *templates.FUNCTIONS, *findings.FUNCTIONS,
-                     *training.FUNCTIONS, *records.FUNCTIONS, *exports.FUNCTIONS, *shares.FUNCTIONS, *model.FUNCTIONS]  # fmt: skip
-        Bench(value=start_value(), server_functions=functions)
+        Bench(value=start_value())
         for endpoint in api.ENDPOINTS:
-            gr.api(endpoint.function(), api_name=endpoint.name, concurrency_limit=API_CONCURRENCY, concurrency_id="api")
-    page.queue(default_concurrency_limit=CONCURRENCY, api_open=False, max_size=API_WAITING)
+            # Not Gradio's queue: it has one bound for all clients. admission.py says who runs and who waits.
+            gr.api(endpoint.function(), api_name=endpoint.name, queue=False, concurrency_limit=None)
+    page.queue(default_concurrency_limit=None, api_open=True, max_size=None)
     return page
+
+
+def functions() -> dict[str, Callable[[Any], str]]:
+    """Give what the page's script may call, by name."""
+    parts = (serve, diff, tools, templates, findings, training, records, exports, shares, model, calls)
+    return {function.__name__: function for part in parts for function in part.FUNCTIONS}
 
 
 def launch_settings() -> dict[str, Any]:
@@ -81,9 +95,13 @@ def launch_settings() -> dict[str, Any]:
         "footer_links": [],
         "css": PAGE_CSS,
         "show_error": False,
+        "max_threads": THREADS,
         "mcp_server": True,
         "app_kwargs": {
-            "middleware": [(Framing, (), {})],
+            "middleware": [
+                (Framing, (), {}),
+                (Gate, (), {"functions": functions(), "admission": calls.admission()}),
+            ],
             "exception_handlers": dict.fromkeys(api.CALL_ERRORS, api.wrong_call),
         },
     }
@@ -117,6 +135,8 @@ def start_value() -> str:
         "servers": {"listed": listed_roots(), "typed": calls.own_machine()},
         "presets": choices(),
         "shares": shares.terms(),
+        "functions": sorted(functions()),
+        "most_bytes": calls.admission().bounds.body_bytes,
         "examples": [example.to_dict() for example in EXAMPLES],
         "defaults": {"fields": fields, "panes": FIRST_PANES},
     }

@@ -18,7 +18,7 @@ from inspector.backends import Backend, load_backend
 from inspector.errors import InspectorError
 from inspector.job import DEFAULT_MODEL
 from inspector.sandbox import CallCancelled
-from inspector.ui.calls import answered, malformed, own_machine, text_of
+from inspector.ui.calls import answered, given_up, malformed, own_machine, text_of
 from inspector.ui.serve import Asked, checked, options_of
 
 TOP_K = 20
@@ -36,7 +36,7 @@ class _Run:
     done: int = 0
     total: int = 0
     found: list[Any] = field(default_factory=list)
-    cancel: threading.Event = field(default_factory=threading.Event)
+    cancel: threading.Event = field(default_factory=given_up)
 
     def report(self, doing: str, done: int = 0, total: int = 0, /) -> None:
         self.doing, self.done, self.total = doing, done, total

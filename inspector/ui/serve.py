@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,7 +22,7 @@ from inspector.job import Fields, Job, Options, make_options, prepare
 from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
 from inspector.ui import editing
-from inspector.ui.calls import access, answered, call, malformed, own_machine, session_of, text_of
+from inspector.ui.calls import access, answered, call, given_up, malformed, own_machine, session_of, text_of
 
 MOST_PANES = 6
 MOST_NAMED = 64  # code points that are named in one answer
@@ -39,7 +40,7 @@ class _Run:
     ref: str = ""
     done: int = 0
     total: int = 0
-    cancel: threading.Event = field(default_factory=threading.Event)
+    cancel: threading.Event = field(default_factory=given_up)
 
     def begin(self, ref: str) -> None:
         if self.cancel.is_set():
@@ -172,7 +173,8 @@ def _of_each_pane(
     except InspectorError as error:
         return payload.dumps({name: [failed(payload.error_text(error))]}).decode()
     with ThreadPoolExecutor(len(asked.panes)) as pool:
-        found = list(pool.map(lambda q: one(asked, q), range(len(asked.panes))))
+        asking = [pool.submit(copy_context().run, one, asked, q) for q in range(len(asked.panes))]
+    found = [each.result() for each in asking]
     return text_of({name: found})
 
 

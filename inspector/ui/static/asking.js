@@ -60,7 +60,7 @@ class Asking {
     Object.assign(slot, { inFlight: true, dirty: false, sent: keys });
     const waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
     const slow = setTimeout(() => this.watch(slot, mine, started), SLOW_MS);
-    const answer = await this.server.view({ session: this.session, at: this.at, base: slot.base, fields, panes: [panes[q]] }).then(opened).catch(() => undefined);
+    const answer = await this.server.view({ session: this.session, turn: mine, at: this.at, base: slot.base, fields, panes: [panes[q]] }).then(opened).catch(() => undefined);
     clearTimeout(waiting); clearTimeout(slow);
     const mineToShow = mine > slot.shown && answer !== null && this.slots.includes(slot);
     if (mine === slot.asked) slot.inFlight = false;

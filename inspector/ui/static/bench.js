@@ -1,5 +1,5 @@
 // The page's controller: builds the page from its start value, reads the fields, listens. What else it does is in parts,
-// one file each: asking, answers, panes, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, sharing, gallery, printing.
+// one file each: asking, answers, panes, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, sharing, status, gallery, printing.
 
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 
@@ -9,10 +9,11 @@ const stored = (store, key) => { try { return window[store].getItem('inspector-'
 const keep = (store, key, value) => { try { window[store].setItem('inspector-' + key, value); } catch (error) { /* nothing is kept */ } };
 
 class Bench {
-  constructor(root, server, config) {
-    Object.assign(this, { root, server, config });
+  constructor(root, config) {
+    Object.assign(this, { root, config });
     this.$ = (selector) => root.querySelector(selector);
     this.session = Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
+    this.server = new Server(config.functions, this.session, config.most_bytes, (text) => this.status(text, text ? 'busy' : ''));
     strings = config.strings;
     language = stored('localStorage', 'language') ?? ((navigator.language || '').startsWith('zh') ? 'zh' : 'en');
     if (!(language in strings)) language = 'en';
@@ -133,7 +134,7 @@ class Bench {
     }
     this.$('.ti-panel').addEventListener('keydown', (event) => { if (event.key === 'Escape' && this.back) { event.preventDefault(); this.goBack(); } });
     this.$('.ti-tabs').addEventListener('keydown', (event) => this.tabKey(event));
-    this.listenKeys(); this.listenTabs(); listenRoving(this.root); this.listenShare(); this.listenGallery(); this.listenRecords(); this.listenPrint();
+    this.listenKeys(); this.listenTabs(); listenRoving(this.root); this.listenShare(); this.listenGallery(); this.listenRecords(); this.listenPrint(); this.listenServer();
   }
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
@@ -162,6 +163,6 @@ class Bench {
   }
 }
 const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const [name, made] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) if (name !== 'constructor') Object.defineProperty(Kind.prototype, name, made); };
-mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Sharing, Gallery, Records, Printing);
+mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Sharing, Gallery, Records, Printing, ServerStatus);
 
-element.bench = new Bench(element.querySelector('.ti'), server, JSON.parse(props.value));
+element.bench = new Bench(element.querySelector('.ti'), JSON.parse(props.value));

@@ -17,13 +17,30 @@ from inspector.ui.strings import (
     panes,
     records,
     sharing,
+    status,
     template,
     tools,
     training,
     why,
 )
 
-TOPICS = (page, panes, diff, form, gallery, media, records, template, tools, training, why, findings, sharing, model)
+TOPICS = (
+    page,
+    panes,
+    diff,
+    form,
+    gallery,
+    media,
+    records,
+    template,
+    tools,
+    training,
+    why,
+    findings,
+    sharing,
+    model,
+    status,
+)
 
 STRINGS: dict[str, dict[str, str]] = {
     "en": {key: text for topic in TOPICS for key, text in topic.ENGLISH.items()},

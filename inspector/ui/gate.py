@@ -1,0 +1,665 @@
+"""The way in: what of the server may be reached, how large a request may be, who runs next, and that nobody computes for
+a client who has left.
+
+It stands before Gradio. Calls of the page's script are answered here (`component_server`, the address that Gradio's own
+script would use); calls of the named endpoints and of MCP go on to Gradio with a place in the same queue (`Call`), which
+`served` takes when their function runs. Addresses of Gradio that the page does not need are closed.
+
+Bodies are read in full before Gradio sees them, within bounds. It looks into a body for a session and the name of a
+function, and writes nothing of it anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import ipaddress
+import itertools
+import json
+import os
+import re
+import sys
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from inspector.caller import Caller, asked_by
+from inspector.errors import ErrorKind, InspectorError
+from inspector.sandbox import CallCancelled
+from inspector.ui import calls, status
+from inspector.ui.admission import MODEL, PAGE, TICK_S, Admission, Bounds, busy, too_large
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+API = "/gradio_api"
+SLOT = "inspector.call"  # where a scope holds its Call
+# What the page's files and the listing of the endpoints are read from; nothing here computes or keeps anything.
+_READ = re.compile(
+    rf"/|/config/?|/static/.+|/assets/.+|/svelte/.+|/theme\.css|/favicon\.ico|/robots\.txt|/manifest\.json|/pwa_icon(/\d+)?"
+    rf"|{API}/(info/?|openapi\.json|theme\.css|startup-events|app_id/?|queue/status)"
+)
+_STREAM = re.compile(rf"{API}/(queue/data|call/(?:v2/)?[a-z_]+/(?P<event>[0-9a-f]{{32}})|heartbeat/[\w-]{{1,64}})")
+_PAGE = re.compile(rf"{API}/component_server/?")
+_JOIN = re.compile(rf"{API}/(queue/join|call/(?:v2/)?[a-z_]+/?)")
+_DIRECT = re.compile(rf"{API}/(?:run|api)/[a-z_]+/?")
+_SMALL = re.compile(rf"{API}/(cancel|reset/?)")
+_MCP = re.compile(rf"{API}/mcp(/http)?/?")
+_HASH = re.compile(r"[\w-]{8,64}")  # of a client of Gradio: long enough that nobody guesses it
+# Answered at once, by whoever asks: they read or set a flag.
+LIGHT = frozenset(
+    {"progress", "cancel", "cancel_findings", "fetching", "model_progress", "model_cancel", "page_closed"}
+)
+# Where the newest question wins, and how long after a newer one came the older, if it runs, is given up. Units: seconds.
+NEWEST = {
+    "view": 5.0,
+    "safe": 5.0,
+    "findings": 0.0,
+    "verdict": 0.0,
+    "heat": 0.0,
+    "sampler": 0.0,
+    "walk": 0.0,
+    "whatif": 0.0,
+}
+# The lane that a light function gives up, where its call still waits for a place; None: all of the session.
+_GIVES_UP: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
+    "cancel": lambda asked: f"view {asked.get('slot')}",
+    "cancel_findings": lambda asked: f"findings {asked.get('slot')}",
+    "model_cancel": lambda asked: str(asked.get("what")).replace("-", " "),
+    "page_closed": lambda asked: None,
+}
+MODEL_FUNCTIONS = frozenset({"verdict", "heat", "sampler", "walk", "whatif", "vocabulary_trial", "next_token"})
+UNREAD_S = 60.0  # how long Gradio keeps an answer that nobody fetches
+DRAIN_S, DRAIN_TIMES = (
+    5.0,
+    4,
+)  # a body over its bound is read on for a while, so that the client gets to read the answer
+
+
+class _ClientGone(Exception):
+    """The client has closed its connection."""
+
+
+class _Held:
+    """The bytes that an address has under way with one request, until it is let go."""
+
+    def __init__(self, by_address: Counter[str], address: str, bounds: Bounds) -> None:
+        self._by_address, self._address, self._bounds, self._size = by_address, address, bounds, 0
+
+    def grow(self, size: int) -> None:
+        """Errors: Busy where all that this address, or that everybody, has under way is too much."""
+        self._by_address[self._address] += max(0, size - self._size)
+        self._size = max(size, self._size)
+        own, most = self._by_address[self._address], self._bounds.address_bytes
+        if own > most or self._by_address.total() > self._bounds.total_bytes:
+            raise busy(f"requests of {own:,} bytes are under way from your address")
+
+    def close(self) -> None:
+        self._by_address[self._address] -= self._size
+        if self._by_address[self._address] <= 0:
+            del self._by_address[self._address]
+        self._size = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call of a named endpoint on its way through Gradio. `ticket` None: it gets one when its function runs (MCP)."""
+
+    caller: Caller
+    session: str
+    ticket: Any = None
+    taken: bool = False
+    over: bool = False
+
+
+class Gate:
+    """ASGI middleware around Gradio's app. `functions`: what the page's script may call, by name."""
+
+    def __init__(
+        self, app: Callable[..., Awaitable[None]], functions: Mapping[str, Callable[[Any], str]], admission: Admission
+    ) -> None:
+        self.app, self.functions, self.admission = app, functions, admission
+        self.bounds = admission.bounds
+        self._bytes: Counter[str] = Counter()  # of bodies under way, by address
+        self._streams: Counter[str] = Counter()
+        self._joined: dict[str, list[_Call]] = {}  # by session hash or event id, until they are over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, pass on, or refuse a request; what fails behind it is told without a word of the request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun = False
+
+        async def tell(message: Message) -> None:
+            nonlocal begun
+            begun = begun or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self._routed(scope, receive, tell)
+        except _ClientGone:
+            pass
+        except Exception as fault:
+            log_fault(fault)
+            if not begun:
+                await _error(tell, 500, fault_error())
+
+    async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path, method = scope["path"].removeprefix(scope.get("root_path", "")) or "/", scope["method"]
+        if method in ("GET", "HEAD") and path == "/status":
+            await _answer(send, 200, (await _in_thread(status.text, self.admission)).encode())
+        elif method == "OPTIONS" or (method in ("GET", "HEAD") and _READ.fullmatch(path)):
+            await self.app(scope, receive, send)
+        elif method == "POST" and _PAGE.fullmatch(path):
+            await self._page(scope, receive, send)
+        elif method == "POST" and _JOIN.fullmatch(path):
+            await self._program(scope, receive, send, queued=True)
+        elif method == "POST" and _DIRECT.fullmatch(path):
+            await self._program(scope, receive, send, queued=False)
+        elif method == "POST" and _SMALL.fullmatch(path):
+            await self._program(scope, receive, send, queued=None)
+        elif method == "GET" and (stream := _STREAM.fullmatch(path)):
+            await self._stream(scope, receive, send, stream["event"])
+        elif _MCP.fullmatch(path):
+            await self._assistant(scope, receive, send)
+        else:
+            await _error(send, 404, _closed())
+
+    # ---- the page ---------------------------------------------------------------------------------------------------
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call of the page's script: a JSON string, errors in the form of its own function."""
+        address = client_of(scope)
+        with contextlib.closing(_Held(self._bytes, address, self.bounds)) as held:
+            try:
+                told = _header(scope, b"x-inspector-size")
+                if told.isdigit() and int(told[:18]) > self.bounds.body_bytes:  # the page did not send it
+                    raise too_large(int(told[:18]), self.bounds.body_bytes)
+                record = await _in_thread(_parsed, await self._read(scope, receive, held))
+            except InspectorError as error:
+                named = _header(scope, b"x-inspector-function")  # the body does not say it
+                await self._say(send, self.functions.get(named), error)
+                return
+            await self._asked(record, address, receive, send)
+
+    async def _asked(self, record: Any, address: str, receive: Receive, send: Send) -> None:
+        name, data = (record.get("fn_name"), record.get("data")) if isinstance(record, dict) else (None, None)
+        function = self.functions.get(name) if isinstance(name, str) else None
+        if not isinstance(name, str) or function is None:
+            await _error(send, 404, _closed())
+            return
+        asked = data if isinstance(data, dict) else {}
+        session = str(asked.get("session"))[:32]
+        cancel = threading.Event()
+        caller = Caller("" if calls.own_machine() else f"page-{session}", address, cancel)
+        with _watched(receive, cancel.set):
+            if name in LIGHT:
+                if name in _GIVES_UP:
+                    lane = _GIVES_UP[name](asked)
+                    self.admission.cancel_session(address, session, lane)
+                await self._say(send, function, None, await _called(caller, function, data))
+                return
+            try:
+                ticket = self.admission.reserve(
+                    caller, session, _lane(name, asked), pool=MODEL if name in MODEL_FUNCTIONS else PAGE,
+                    after_s=NEWEST.get(name), turn=asked["turn"] if isinstance(asked.get("turn"), int) else 0,
+                )  # fmt: skip
+                try:
+                    await self._granted(ticket)
+                    text = await _called(caller, function, data)
+                finally:
+                    self.admission.leave(ticket)
+            except (InspectorError, CallCancelled) as error:
+                if not cancel.is_set() or isinstance(error, InspectorError):
+                    await self._say(send, function, error)
+                return
+        await self._say(send, function, None, text)
+
+    async def _granted(self, ticket: Any) -> None:
+        """Wait for a place without a thread. Errors: Busy, CallCancelled."""
+        granted, waited = asyncio.wrap_future(ticket.granted), 0.0
+        while not granted.done():
+            await asyncio.wait([granted], timeout=TICK_S)
+            waited += TICK_S
+            self.admission.tick(ticket, waited)
+        granted.result()
+
+    async def _say(
+        self, send: Send, function: Callable[[Any], str] | None, error: Exception | None, text: str = "null"
+    ) -> None:
+        """Send what a function gave, or an error in the shape of that function's own errors."""
+        code, headers = 200, dict[str, str]()
+        if error is not None:
+            if isinstance(error, InspectorError):
+                code, headers = self._code(error)
+            if function is None:
+                text = json.dumps({"error": _line(error), "kind": getattr(error, "kind", ErrorKind.Busy).name})
+            else:
+                text = await _in_thread(calls.refused, function, error)
+        await _answer(send, code, json.dumps(text, ensure_ascii=False).encode(), headers)
+
+    def _code(self, error: InspectorError) -> tuple[int, dict[str, str]]:
+        if error.kind is ErrorKind.Busy:
+            return 429, {"retry-after": str(self.admission.retry_s())}
+        return {ErrorKind.InputTooLarge: 413, ErrorKind.TimeLimit: 408}.get(error.kind, 400), {}
+
+    # ---- programs and assistants ------------------------------------------------------------------------------------
+
+    async def _program(self, scope: Scope, receive: Receive, send: Send, *, queued: bool | None) -> None:
+        """Pass a call of a named endpoint on to Gradio. `queued`: it is answered later; None: it calls nothing."""
+        address = client_of(scope)
+        with contextlib.ExitStack() as undone:
+            held = undone.enter_context(contextlib.closing(_Held(self._bytes, address, self.bounds)))
+            try:
+                body = await self._read(scope, receive, held)
+                own = self._own_hash(await _in_thread(_parsed, body), address)
+                call = None if queued is None else self._reserved(address, own)
+            except InspectorError as error:
+                await self._refuse(send, error)
+                return
+            gone = asyncio.Event()
+            replay = _replayed(body, gone)
+            if call is None:
+                await self.app(scope, replay, send)
+                return
+            scope[SLOT] = call
+            undone.callback(self.admission.leave, call.ticket)
+            if queued:
+                key = await self._joined_as(scope, replay, send, call, own)
+                if key is not None:
+                    asyncio.get_running_loop().create_task(self._kept(scope["app"], key, call, undone.pop_all()))
+                return
+
+            def left() -> None:
+                self.admission.cancel(call.ticket)
+                gone.set()
+
+            with _watched(receive, left):
+                await self.app(scope, replay, send)
+
+    def _own_hash(self, record: Any, address: str) -> str | None:
+        """Read under which name a client of Gradio wants its answers. Errors: OptionInvalid."""
+        own = record.get("session_hash") if isinstance(record, dict) else None
+        if own is None:
+            return None
+        if not (isinstance(own, str) and _HASH.fullmatch(own)):
+            raise _malformed("session_hash is not 8 to 64 letters, digits, - or _")
+        if any(call.caller.address != address for call in self._joined.get(own, ())):
+            raise _malformed("that session_hash is another client's")
+        return own
+
+    async def _refuse(self, send: Send, error: InspectorError) -> None:
+        code, headers = self._code(error)
+        await _error(send, code, error, headers)
+
+    def _reserved(self, address: str, own: str | None) -> _Call:
+        """Errors: Busy."""
+        session = f"program-{own or address}"
+        caller = Caller("" if calls.own_machine() else session, address, threading.Event())
+        lane = None if calls.own_machine() else "program"
+        return _Call(caller, session, self.admission.reserve(caller, session, lane, ready=False))
+
+    async def _joined_as(self, scope: Scope, receive: Receive, send: Send, call: _Call, own: str | None) -> str | None:
+        """Have Gradio queue a call; give the name under which its answer can be read, None if Gradio would not."""
+        code, body = 0, bytearray()
+
+        async def tell(message: Message) -> None:
+            nonlocal code
+            if message["type"] == "http.response.start":
+                code = message["status"]
+            elif message["type"] == "http.response.body":
+                body.extend(message.get("body", b""))
+            await send(message)
+
+        if own is not None:  # before Gradio can run it
+            self._joined.setdefault(own, []).append(call)
+        await self.app(scope, receive, tell)
+        if code != 200:
+            self._forget(own, call)
+            return None
+        if own is not None:
+            return own
+        event = str(json.loads(bytes(body)).get("event_id"))
+        self._joined.setdefault(event, []).append(call)
+        return event
+
+    async def _kept(self, app: Any, key: str, call: _Call, held: contextlib.ExitStack) -> None:
+        """Wait for the end of a queued call, then forget the answer that nobody fetches."""
+        waited = 0.0
+        with held:
+            while not call.over and (call.taken or waited < self.bounds.wait_s) and not call.ticket.cancel.is_set():
+                await asyncio.sleep(0.25)
+                waited += 0.25
+        await asyncio.sleep(UNREAD_S)
+        self._forget(key, call)
+        if key not in self._joined and not self._streams[f"of {key}"]:
+            queue = app.get_blocks()._queue
+            queue.pending_messages_per_session.pop(key, None)
+            await queue.clean_events(session_hash=key)
+
+    def _forget(self, key: str | None, call: _Call) -> None:
+        left = [each for each in self._joined.get(str(key), ()) if each is not call]
+        if left:
+            self._joined[str(key)] = left
+        else:
+            self._joined.pop(str(key), None)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, event: str | None) -> None:
+        """Let a client read the answers to its own calls; when it leaves before their end they are given up."""
+        address = client_of(scope)
+        found = re.search(r"(?:^|&)session_hash=([\w-]{1,64})(?:&|$)", scope.get("query_string", b"").decode("latin-1"))
+        key = event or (found[1] if found else "")
+        waiting = self._joined.get(key, [])
+        if any(call.caller.address != address for call in waiting):
+            await _error(send, 404, _closed())
+            return
+        if self._streams[address] >= self.bounds.streams:
+            await self._refuse(send, busy(f"{self.bounds.streams} answers are being read from your address"))
+            return
+        gone = asyncio.Event()
+
+        def left() -> None:
+            gone.set()
+            for call in self._joined.get(key, ()):
+                if not call.over:
+                    self.admission.cancel(call.ticket)
+
+        async def ended() -> Message:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        names = (address, f"of {key}")
+        self._streams.update(names)
+        try:
+            with _watched(receive, left):
+                await self.app(scope, ended, send)
+        finally:
+            for name in names:
+                self._streams[name] -= 1
+                if not self._streams[name]:
+                    del self._streams[name]
+
+    async def _assistant(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request of an MCP client on; its tools run as calls of its address."""
+        address = client_of(scope)
+        if self._streams[address] >= self.bounds.streams:
+            await self._refuse(send, busy(f"{self.bounds.streams} answers are being read from your address"))
+            return
+        with contextlib.closing(_Held(self._bytes, address, self.bounds)) as held:
+            try:
+                body = await self._read(scope, receive, held)
+            except InspectorError as error:
+                await self._refuse(send, error)
+                return
+            await self._told(scope, body, address, receive, send)
+
+    async def _told(self, scope: Scope, body: bytes, address: str, receive: Receive, send: Send) -> None:
+        cancel, gone = threading.Event(), asyncio.Event()
+        session = f"mcp-{address}"
+
+        def left() -> None:
+            cancel.set()
+            gone.set()
+
+        scope[SLOT] = _Call(Caller("" if calls.own_machine() else session, address, cancel), session)
+        self._streams[address] += 1
+        try:
+            with _watched(receive, left):
+                await self.app(scope, _replayed(body, gone), send)
+        finally:
+            self._streams[address] -= 1
+
+    # ---- bodies -----------------------------------------------------------------------------------------------------
+
+    async def _read(self, scope: Scope, receive: Receive, held: _Held) -> bytes:
+        """Read a body within its bounds.
+
+        Errors: InputTooLarge; Busy where all that this address sends is too much; TimeLimit.
+        """
+        limit = self.bounds.body_bytes
+        declared = _header(scope, b"content-length")
+        size = int(declared[:18]) if declared.isdigit() else 0
+        body, more = bytearray(), True
+        try:
+            async with asyncio.timeout(self.bounds.body_s):
+                while True:
+                    if size > limit or len(body) > limit:
+                        if more:
+                            await self._drain(receive, limit)
+                        raise too_large(size or None, limit)
+                    held.grow(max(size, len(body)))
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _ClientGone
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if not more and len(body) <= limit:
+                        return bytes(body)
+        except TimeoutError:
+            raise InspectorError(
+                ErrorKind.TimeLimit,
+                f"the request did not arrive within {self.bounds.body_s:g} s",
+                stage="request",
+                remedy="send it again",
+            ) from None
+
+    @staticmethod
+    async def _drain(receive: Receive, limit: int) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                seen = 0
+                more = True
+                while more and seen < DRAIN_TIMES * limit:
+                    message = await receive()
+                    seen += len(message.get("body", b""))
+                    more = message.get("more_body", False)
+
+
+# ---- the function of a named endpoint ---------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def served(request: Any, name: str, admission: Admission) -> Iterator[None]:
+    """Hold the place of a named endpoint's call while its function runs; `request` is what Gradio gives it.
+
+    Errors: Busy, CallCancelled.
+    """
+    scope = getattr(getattr(request, "request", request), "scope", {})
+    call: _Call | None = scope.get(SLOT)
+    if call is None:  # asked from within this process
+        yield
+        return
+    call.taken = True
+    ticket = call.ticket
+    try:
+        if ticket is None:
+            ticket = admission.reserve(call.caller, call.session, pool=MODEL if name in MODEL_FUNCTIONS else PAGE)
+        elif name in MODEL_FUNCTIONS:
+            ticket.pool = MODEL  # it holds no place yet
+        admission.wait(ticket)
+        with asked_by(call.caller):
+            yield
+    finally:
+        if ticket is not None:
+            admission.leave(ticket)
+        call.over = True
+
+
+# ---- small things -----------------------------------------------------------------------------------------------------
+
+
+def client_of(scope: Scope) -> str:
+    """Name the client: its address, an IPv6 one by its network of 64 bits, which one subscriber has.
+
+    Behind proxies that are known (INSPECTOR_PROXIES, 1 on a Space) it is the entry that the outermost of them wrote into
+    X-Forwarded-For; what stands before it in that header is the client's own word. Elsewhere the header is not looked at.
+    """
+    peer = (scope.get("client") or ("unknown", 0))[0]
+    proxies = os.environ.get("INSPECTOR_PROXIES", "1" if "SPACE_ID" in os.environ else "0")
+    hops = int(proxies) if proxies.isdigit() else 0
+    if hops:
+        lines = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for"]
+        entries = [entry.strip() for entry in ",".join(lines).split(",") if entry.strip()]
+        peer = entries[-hops] if len(entries) >= hops else peer
+    try:
+        found = ipaddress.ip_address(peer)
+    except ValueError:
+        return "unknown"
+    if found.version == 6:
+        found = found.ipv4_mapped or found
+    return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)
+
+
+def _lane(name: str, asked: Mapping[str, Any]) -> str | None:
+    if name not in NEWEST:
+        return None
+    panes = asked.get("panes")
+    slots = (
+        [str(pane.get("slot"))[:8] for pane in panes[:8] if isinstance(pane, dict)] if isinstance(panes, list) else []
+    )
+    return " ".join([name, *slots] if name in ("view", "safe", "findings", "heat") else [name])
+
+
+def _parsed(body: bytes) -> Any:
+    """Errors: OptionInvalid."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise _malformed("the body is no JSON") from None
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
+
+
+async def _called(caller: Caller, function: Callable[[Any], str], data: Any) -> str:
+    """Run a page function for its caller; a fault of ours is an error in the function's own shape."""
+
+    def work() -> str:
+        with asked_by(caller):
+            try:
+                return function(data)
+            except CallCancelled:
+                return "null"
+            except Exception as fault:
+                log_fault(fault)
+                return calls.refused(function, fault_error())
+
+    return await _in_thread(work)
+
+
+async def _in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Run in a thread of its own, which does not hold up the end of the process as a pool's would."""
+    done: asyncio.Future[Any] = (loop := asyncio.get_running_loop()).create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if not done.cancelled():
+            done.set_exception(error) if error is not None else done.set_result(result)
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = context.run(work, *arguments)
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the server has ended
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name=f"call-{next(_numbers)}", daemon=True).start()
+    return await done
+
+
+_numbers = itertools.count(1)
+
+
+@contextlib.contextmanager
+def _watched(receive: Receive, left: Callable[[], Any]) -> Iterator[None]:
+    """Call `left` when the client goes while this is open. The body must have been read."""
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left()
+
+    task = asyncio.get_running_loop().create_task(watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+def _replayed(body: bytes, gone: asyncio.Event) -> Receive:
+    """Make a receive that gives a body that was read, and then says when the client is gone."""
+    parts = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive() -> Message:
+        for part in parts:
+            return part
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return receive
+
+
+async def _answer(send: Send, code: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+    named = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "cache-control": "no-store",
+        **(headers or {}),
+    }
+    listed = [(name.encode(), value.encode()) for name, value in named.items()]
+    await send({"type": "http.response.start", "status": code, "headers": listed})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _error(send: Send, code: int, error: InspectorError, headers: Mapping[str, str] | None = None) -> None:
+    """Answer a program: the error as an object, and as the line under the name where clients of Gradio look."""
+    value = {"error": error.to_dict(), "detail": _line(error)}
+    await _answer(send, code, calls.text_of(value).encode(), headers)
+
+
+def _line(error: Exception) -> str:
+    from inspector.ui import payload
+
+    return payload.error_text(error) if isinstance(error, InspectorError) else "a newer call took the place of this one"
+
+
+def log_fault(fault: BaseException) -> None:
+    """Write where a fault of ours arose: its type and the lines of code. Its message may quote what somebody pasted."""
+    place, last = fault.__traceback__, None
+    lines = []
+    while place is not None:
+        last = place.tb_frame.f_code
+        lines.append(f"{last.co_filename.rpartition('/')[2]}:{place.tb_lineno} {last.co_name}")
+        place = place.tb_next
+    print(f"fault {type(fault).__name__}: {' < '.join(reversed(lines[-8:]))}", file=sys.stderr, flush=True)
+
+
+def fault_error() -> InspectorError:
+    """Make the error of a fault of ours."""
+    return InspectorError(
+        ErrorKind.WorkerCrashed,
+        "the page's server failed on this request",
+        stage="sandbox",
+        remedy="this is a fault of the tool: please report it",
+    )
+
+
+def _malformed(why: str) -> InspectorError:
+    return InspectorError(
+        ErrorKind.OptionInvalid, f"the call is malformed: {why}", stage="options", remedy=f"see {API}/info"
+    )
+
+
+def _closed() -> InspectorError:
+    return InspectorError(
+        ErrorKind.OptionInvalid, "there is nothing at this address", stage="options", remedy=f"see {API}/info"
+    )
