@@ -26,6 +26,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass
 from typing import Any
 
+from inspector import limits
 from inspector.caller import Caller, asked_by
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
@@ -55,17 +56,9 @@ _HASH = re.compile(r"[\w-]{8,64}")  # of a client of Gradio: long enough that no
 LIGHT = frozenset(
     {"progress", "cancel", "cancel_findings", "fetching", "model_progress", "model_cancel", "page_closed"}
 )
-# Where the newest question wins, and how long after a newer one came the older, if it runs, is given up. Units: seconds.
-NEWEST = {
-    "view": 5.0,
-    "safe": 5.0,
-    "findings": 0.0,
-    "verdict": 0.0,
-    "heat": 0.0,
-    "sampler": 0.0,
-    "walk": 0.0,
-    "whatif": 0.0,
-}
+# Where the newest question wins: at once, or after as long as live typing leaves an outdated one.
+NEWEST = frozenset({"findings", "verdict", "heat", "sampler", "walk", "whatif"})
+NEWEST_TYPED = frozenset({"view", "safe"})
 # The lane that a light function gives up, where its call still waits for a place; None: all of the session.
 _GIVES_UP: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "cancel": lambda asked: f"view {asked.get('slot')}",
@@ -208,7 +201,7 @@ class Gate:
             try:
                 ticket = self.admission.reserve(
                     caller, session, _lane(name, asked), pool=MODEL if name in MODEL_FUNCTIONS else PAGE,
-                    after_s=NEWEST.get(name), turn=asked["turn"] if isinstance(asked.get("turn"), int) else 0,
+                    after_s=_after_s(name), turn=asked["turn"] if isinstance(asked.get("turn"), int) else 0,
                 )  # fmt: skip
                 try:
                     await self._granted(ticket)
@@ -516,8 +509,13 @@ def client_of(scope: Scope) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)
 
 
+def _after_s(name: str) -> float | None:
+    """Say how long after a newer question of its lane came the older, if it runs, is given up; None: it is not."""
+    return limits.in_force().supersede_after_s if name in NEWEST_TYPED else 0.0 if name in NEWEST else None
+
+
 def _lane(name: str, asked: Mapping[str, Any]) -> str | None:
-    if name not in NEWEST:
+    if _after_s(name) is None:
         return None
     panes = asked.get("panes")
     slots = (
