@@ -139,6 +139,9 @@ def page_closed(request: Any) -> str:
     """End what a page leaves behind when it is closed: `{session}`. Its children end; what it still asks is given up."""
 
     def work(_request: dict[str, Any], session: str) -> dict[str, Any]:
+        from inspector.ui import tools
+
+        tools.forget(session)
         service.sandbox().end_sessions(f"page-{session}")
         return {}
 

@@ -45,7 +45,7 @@ _READ = re.compile(
     rf"/|/config/?|/static/.+|/assets/.+|/svelte/.+|/theme\.css|/favicon\.ico|/robots\.txt|/manifest\.json|/pwa_icon(/\d+)?"
     rf"|{API}/(info/?|openapi\.json|theme\.css|startup-events|app_id/?|queue/status)"
 )
-_STREAM = re.compile(rf"{API}/(queue/data|call/(?:v2/)?[a-z_]+/(?P<event>[0-9a-f]{{32}})|heartbeat/[\w-]{{1,64}})")
+_STREAM = re.compile(rf"{API}/(queue/data|call/(?:v2/)?[a-z_]+/(?P<event>[0-9a-f]{{32}}))")
 _PAGE = re.compile(rf"{API}/component_server/?")
 _JOIN = re.compile(rf"{API}/(queue/join|call/(?:v2/)?[a-z_]+/?)")
 _DIRECT = re.compile(rf"{API}/(?:run|api)/[a-z_]+/?")
@@ -332,9 +332,14 @@ class Gate:
         await asyncio.sleep(UNREAD_S)
         self._forget(key, call)
         if key not in self._joined and not self._streams[f"of {key}"]:
-            queue = app.get_blocks()._queue
-            queue.pending_messages_per_session.pop(key, None)
-            await queue.clean_events(session_hash=key)
+            await self._read_out(app, key)
+
+    async def _read_out(self, app: Any, key: str) -> None:
+        """Forget a client's queue of answers: they were read, or nobody comes for them."""
+        self._joined.pop(key, None)
+        queue = app.get_blocks()._queue
+        queue.pending_messages_per_session.pop(key, None)
+        await queue.clean_events(session_hash=key)
 
     def _forget(self, key: str | None, call: _Call) -> None:
         left = [each for each in self._joined.get(str(key), ()) if each is not call]
@@ -349,7 +354,7 @@ class Gate:
         found = re.search(r"(?:^|&)session_hash=([\w-]{1,64})(?:&|$)", scope.get("query_string", b"").decode("latin-1"))
         key = event or (found[1] if found else "")
         waiting = self._joined.get(key, [])
-        if any(call.caller.address != address for call in waiting):
+        if not waiting or any(call.caller.address != address for call in waiting):
             await _error(send, 404, _closed())
             return
         if self._streams[address] >= self.bounds.streams:
@@ -377,6 +382,8 @@ class Gate:
                 self._streams[name] -= 1
                 if not self._streams[name]:
                     del self._streams[name]
+            if all(call.over for call in waiting):
+                await self._read_out(scope["app"], key)
 
     async def _assistant(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request of an MCP client on; its tools run as calls of its address."""

@@ -16,16 +16,19 @@ import secrets
 import time
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from inspector import caller
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.cache import cache_dir, disk_errors, lock
-from inspector.ui.calls import answered, malformed
+from inspector.ui.calls import answered, malformed, own_machine
 
 DAYS = 30
 MOST_STATE = 2_000_000  # characters of one state
 MOST_TOTAL = 200_000_000  # bytes of all, as they lie on disk
+AN_HOUR, CHARACTERS_AN_HOUR = 30, 10_000_000  # of one address, on a page for others
 _BEGINS = '{"schema":"page-state/1",'
 _ID, _KEY = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[A-Za-z0-9_-]{43}")
 _SUFFIX = ".share"
@@ -42,6 +45,7 @@ def share_keep(request: Any) -> str:
             raise malformed()
         if len(state) > MOST_STATE:
             raise _too_large(len(state))
+        _rated(len(state))
         share, key, until = secrets.token_urlsafe(16), secrets.token_urlsafe(32), now() + DAYS * 86400
         head = json.dumps({"until": until, "key": _hash(key)}).encode()
         _write(_path(share), head + b"\n" + zlib.compress(state.encode("utf-8", "surrogatepass"), 6), until)
@@ -79,6 +83,41 @@ def share_drop(request: Any) -> str:
 def terms() -> dict[str, int]:
     """Give what the page says before it stores anything."""
     return {"days": DAYS, "limit": MOST_STATE}
+
+
+def _rated(size: int) -> None:
+    """Count a state against what one address of a page for others may store. Errors: Busy."""
+    if own_machine():
+        return
+    address = caller.current().address or "unknown"
+    states, characters = _rates()
+    if not states(address, 1) or not characters(address, size):
+        raise InspectorError(
+            ErrorKind.Busy,
+            f"your address has stored {AN_HOUR} states or {CHARACTERS_AN_HOUR:,} characters within the last hour",
+            stage="source",
+            where={"limit": AN_HOUR},
+            remedy="take the state file instead, or try again later",
+        )
+
+
+@lru_cache(maxsize=1)
+def _rates() -> tuple[Callable[[str, int], bool], ...]:
+    """Give two counters over an hour: each takes an address and an amount, and says whether it still fits."""
+    from limits import RateLimitItemPerHour
+    from limits.storage import MemoryStorage
+    from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter
+
+    storage = MemoryStorage()
+    counted, measured = (
+        MovingWindowRateLimiter(storage),
+        FixedWindowRateLimiter(storage),
+    )  # the first keeps one entry a unit
+    states, characters = RateLimitItemPerHour(AN_HOUR), RateLimitItemPerHour(CHARACTERS_AN_HOUR)
+    return (
+        lambda address, amount: counted.hit(states, address, cost=amount),
+        lambda address, amount: measured.hit(characters, address, cost=amount),
+    )
 
 
 def _folder() -> Path:

@@ -196,6 +196,11 @@ def _call(job: str, value: Any, session: str) -> dict[str, Any]:
     return json.loads(call(job, value, session))
 
 
+def forget(session: str) -> None:
+    """Drop what a session sent and did not finish."""
+    _uploads.drop(session)
+
+
 def _refs(request: dict[str, Any]) -> list[str]:
     refs = request.get("tokenizers")
     return [_checked_ref(ref) for ref in refs] if isinstance(refs, list) else []

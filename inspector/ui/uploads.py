@@ -1,6 +1,7 @@
 """Files that come from the page in parts, kept in memory until they are all there; then they go to sources/upload.py.
 
-The parts of all sessions together are bounded: whoever has waited longest gives way. Nothing is parsed here.
+The parts of all sessions together are bounded: whoever has waited longest gives way. On a page for others one address has as
+much as one upload may have: its own older uploads give way first. Nothing is parsed here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
+from inspector import caller
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.names import check_upload_name
 from inspector.sources.upload import MAX_BYTES, MAX_FILES
@@ -29,6 +31,7 @@ class _Waiting:
     files: dict[str, bytearray] = field(default_factory=dict)
     size: int = 0
     used_at: float = 0.0
+    address: str = ""  # of a stranger
 
 
 class Uploads:
@@ -42,7 +45,8 @@ class Uploads:
         """Forget what the session sent before."""
         with self._lock:
             self._waiting.pop(session, None)
-            self._waiting[session] = _Waiting(used_at=time.monotonic())
+            who = caller.current()
+            self._waiting[session] = _Waiting(used_at=time.monotonic(), address=who.address if who.owner else "")
             self._make_room(session, 0)
 
     def add(self, session: str, name: Any, data: Any) -> int:
@@ -84,8 +88,19 @@ class Uploads:
         """Count the bytes of all sessions that wait for their end."""
         return sum(waiting.size for waiting in self._waiting.values())
 
+    def drop(self, session: str) -> None:
+        """Forget what a session sent."""
+        with self._lock:
+            self._waiting.pop(session, None)
+
+    def _of(self, address: str) -> int:
+        return sum(waiting.size for waiting in self._waiting.values() if waiting.address == address)
+
     def _make_room(self, session: str, size: int) -> None:
-        now = time.monotonic()
+        now, address = time.monotonic(), self._waiting[session].address
+        for other, waiting in list(self._waiting.items()):
+            if address and other != session and waiting.address == address and self._of(address) + size > MAX_BYTES:
+                del self._waiting[other]
         for other, waiting in list(self._waiting.items()):
             full = self.waiting_bytes() + size > MAX_WAITING_BYTES
             if other != session and (full or now - waiting.used_at > IDLE_S):
