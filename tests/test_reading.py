@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector import caller
 from inspector.backends import Capabilities, PaddedRows, load_backend, memory, reading
 from inspector.backends.local import LocalBackend
 from inspector.backends.prefixes import Prefixes, shared_length
@@ -243,6 +244,20 @@ def test_kept_prefixes_stay_within_their_bound():
     assert found is not None and found.ids.tolist() == [300, 301, 302] and found.layers[0][0].shape[-2] == 3
     kept.clear()
     assert kept.longest(np.arange(300, 310)) is None
+
+
+def test_what_one_visitor_read_makes_no_other_s_answer_quicker(local, model, fresh):
+    ids = list(range(100, 140))
+
+    def reused(owner: str) -> int:
+        with caller.asked_by(caller.Caller(owner)):
+            return local.next_token_logits(model, [ids])[0].reused
+
+    assert [reused(owner) for owner in ("a", "b", "a", "b", "")] == [0, 0, 40, 40, 0]
+    with caller.asked_by(caller.Caller("b")):
+        assert local.next_token_logits(model, [[*ids, 7]])[0].reused == 40
+    with caller.asked_by(caller.Caller("c")):
+        assert local.next_token_logits(model, [[*ids, 7]])[0].reused == 0
     assert shared_length([], [1]) == 0
 
 

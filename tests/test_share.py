@@ -14,6 +14,7 @@ import pytest
 from axe import add_axe, faults
 from page import ANSWER_MS, NARROW, messages, shot
 
+from inspector import caller
 from inspector.ui import framing, shares
 
 SESSION = "0" * 32
@@ -73,6 +74,25 @@ def test_states_run_out_and_all_together_are_bounded(store: Path, monkeypatch: p
         assert keep(other)["kind"] == "OptionInvalid"
 
 
+def test_a_stranger_stores_so_much_an_hour_and_a_person_at_home_as_much_as_there_is(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "AN_HOUR", 3)
+    monkeypatch.setattr(shares, "CHARACTERS_AN_HOUR", 4 * len(STATE))
+    monkeypatch.setattr(shares, "own_machine", lambda: False)
+    shares._rates.cache_clear()
+    try:
+        found = {}
+        for address, states in (("1.1.1.1", [STATE] * 4), ("2.2.2.2", [STATE, STATE + " " * 4 * len(STATE), STATE])):
+            with caller.asked_by(caller.Caller("page", address)):
+                found[address] = [keep(state).get("kind") for state in states]
+        assert found == {"1.1.1.1": [None, None, None, "Busy"], "2.2.2.2": [None, "Busy", None]}
+        monkeypatch.setattr(shares, "own_machine", lambda: True)
+        assert [keep()["error"] for _ in range(5)] == [None] * 5
+    finally:
+        shares._rates.cache_clear()
+
+
 def test_many_at_once_are_all_whole(store: Path) -> None:
     kept: list[dict[str, Any]] = []
     threads = [threading.Thread(target=lambda: kept.append(keep())) for _ in range(12)]
@@ -90,7 +110,7 @@ def test_only_the_embedded_form_may_be_framed_by_others(address: str, monkeypatc
         ("?embed=10", "frame-ancestors 'self'"),
     ):
         with urllib.request.urlopen(address + query, timeout=30) as answer:
-            assert answer.headers["Content-Security-Policy"] == wanted
+            assert answer.headers["Content-Security-Policy"].endswith(f"; {wanted}")
     monkeypatch.setenv("SPACE_ID", "org/space")
     assert "https://huggingface.co" in framing.policy("")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inspector import service
+from inspector import caller, service
 from inspector.decode import stream_steps
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import resolve_tokenizer, store_upload
@@ -330,6 +330,20 @@ def test_the_uploads_of_all_sessions_together_are_bounded(monkeypatch: Any) -> N
     monkeypatch.setattr(uploads, "IDLE_S", -1.0)
     waiting.begin("d")
     assert waiting.waiting_bytes() == 0
+
+
+def test_a_stranger_s_uploads_push_out_that_stranger_s_only(monkeypatch: Any) -> None:
+    monkeypatch.setattr(uploads, "MAX_BYTES", 2500)
+    waiting = uploads.Uploads()
+    data = base64.b64encode(b"x" * 1000).decode()
+    for session, address in (("a", "1.1.1.1"), ("b", "2.2.2.2"), ("c", "2.2.2.2"), ("d", "2.2.2.2")):
+        with caller.asked_by(caller.Caller(f"page-{session}", address)):
+            waiting.begin(session)
+            waiting.add(session, "tokenizer.json", data)
+    for session, there in (("a", True), ("b", False), ("c", True), ("d", True)):
+        assert (session in waiting._waiting) is there, session
+    waiting.drop("a")
+    assert waiting.waiting_bytes() == 2000
 
 
 def test_names_of_an_upload_that_a_terminal_or_a_page_would_act_on_are_refused() -> None:
