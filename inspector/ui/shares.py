@@ -116,7 +116,9 @@ def _rates() -> tuple[Callable[[str, int], bool], ...]:
     states, characters = RateLimitItemPerHour(AN_HOUR), RateLimitItemPerHour(CHARACTERS_AN_HOUR)
     return (
         lambda address, amount: counted.hit(states, address, cost=amount),
-        lambda address, amount: measured.hit(characters, address, cost=amount),
+        lambda address, amount: (
+            measured.test(characters, address, cost=amount) and measured.hit(characters, address, cost=amount)
+        ),  # a hit alone would count what was refused
     )
 
 
