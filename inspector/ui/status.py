@@ -25,6 +25,7 @@ _BOUNDS = (
     "wait_s",
     "body_bytes",
 )
+_ISOLATION = ("mechanism", "seccomp", "landlock", "rlimits", "refused", "dies_with_parent", "notes")
 _started = time.monotonic()
 
 
@@ -37,14 +38,17 @@ def status(admission: Admission) -> dict[str, Any]:
     """Give `status/1`: mode, version, uptime_s, isolation (null with `error` where the sandbox does not answer), limits of a
     call, children, admission, model."""
     isolation, error = None, None
-    children: dict[str, int] = {}
+    children: dict[str, Any] = {}
     try:
         found = service.sandbox().status()
-        isolation = {
-            name: found[name]
-            for name in ("mechanism", "seccomp", "landlock", "rlimits", "refused", "dies_with_parent", "notes")
+        error = found["error"]
+        isolation = {name: found[name] for name in _ISOLATION}
+        children = {
+            "running": found["running"],
+            "live": found["children"],
+            "warm": found["sessions"],
+            "restarts": found["restarts"],
         }
-        children = {"live": found["children"], "warm": found["sessions"], "restarts": found["restarts"]}
     except (InspectorError, CallCancelled, RuntimeError, OSError) as fault:
         error = fault.one_line() if isinstance(fault, InspectorError) else "the sandbox does not answer"
     return {
