@@ -395,6 +395,18 @@ def _trace_run(call: TemplateCall, text: str) -> tuple[TracedRender | None, str]
     return None, f"the traced run differs from the reference from character {place} on"
 
 
+def writer_of(call: TemplateCall, text: str, char: int) -> tuple[str, int | None, str | None] | None:
+    """Say who wrote a character of the call's text: kind, template line, path. None where the traced run gives another
+    text. It makes no segments: for one place in a text that is not looked at otherwise."""
+    traced, _note = _trace_run(call, text)
+    if traced is None or not 0 <= char < len(text):
+        return None
+    table = traced.table
+    row = int(np.searchsorted(table.chars.cumsum(), char, side="right"))
+    origin, line = table.origins[row], int(table.tag[row]) & LINE_MASK
+    return KIND_NAMES[origin.kind], line or None, origin.path or None
+
+
 def _trace_beside(call: TemplateCall, text: str, engine: str) -> tuple[TracedRender | None, str]:
     """Give the reference's traced run for another engine's text: what they share at the start and at the end."""
     try:

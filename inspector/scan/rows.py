@@ -19,16 +19,17 @@ from inspector.comparison import compare_inspections
 from inspector.encode import Encoding, TokenFlag, control_mask
 from inspector.errors import InspectorError
 from inspector.pipeline import Fitting, Inspection, inspect_whole
-from inspector.render import SegmentKind
+from inspector.render import SegmentKind, writer_of
+from inspector.render import common_prefix as common_text
 from inspector.scan.columns import ORIGINS, ROLES, SCHEMA, empty_row
 from inspector.scan.plan import PlanSide, ScanPlan
 from inspector.scan.requests import request_of, row_texts
 from inspector.scan.scripts import scripts_of
 from inspector.scan.source import RowBatch
 from inspector.tensors import IGNORED_LABEL
-from inspector.training.growing import growing_prompts
+from inspector.training.growing import PlainPrompts, growing_prompts
 from inspector.training.labels import REASONING_FIELDS, LabelMode, Labels, make_labels
-from inspector.training.prefix import prefix_table
+from inspector.training.prefix import PrefixTable, Step, prefix_table
 
 BATCH_SECONDS = 5.0  # after which a batch is answered as far as it got: a limit then means one row
 _MESSAGE = int(SegmentKind.MESSAGE)
@@ -288,23 +289,38 @@ def _prefix_columns(fitting: Fitting, side: PlanSide) -> dict[str, Any]:
         return begun.assemble(part, asks)
 
     growing = growing_prompts(begun.call, begun.tokenizer)
+    plain = growing if isinstance(growing, PlainPrompts) else None
+    most = None if plain is None else 0
     try:
-        table = prefix_table(begun.conversation, assemble, growing=growing)
+        table = prefix_table(begun.conversation, assemble, growing=growing, most_partings=most)
     except InspectorError:
         return {}  # a limit or the tokenizer; the row itself was rendered and says no error
     compared = [step for step in table.steps if step.shared_tokens is not None]
     broken = [step for step in compared if not step.is_prefix]
-    parting = broken[0].parting if broken else None
+    line, path = _parting(table, broken[0], plain) if broken else (None, None)
     return {
         "steps": len(table.steps),
         "steps_broken": len(broken),
         "broken_at": broken[0].messages if broken else None,
-        "broken_line": None if parting is None else parting.line,
-        "broken_path": None if parting is None else parting.path,
+        "broken_line": line,
+        "broken_path": path,
         "step_tokens": sum(step.tokens or 0 for step in compared),
         "reused_tokens": sum(step.shared_tokens or 0 for step in compared),
         "steps_refused": sum(step.error is not None for step in table.steps),
     }
+
+
+def _parting(table: PrefixTable, step: Step, plain: PlainPrompts | None) -> tuple[int | None, str | None]:
+    """Give line and path of what wrote the first character of an input that its next one has not."""
+    if step.parting is not None or plain is None:
+        return (None, None) if step.parting is None else (step.parting.line, step.parting.path)
+    following = table.steps[table.steps.index(step) + 1]
+    a, b = (plain.at(each.messages, each.asks) for each in (step, following))
+    if a is None or b is None:
+        return None, None
+    call = plain.call(step.messages, step.asks)
+    found = writer_of(call, a.text, common_text(a.text, b.text))
+    return (None, None) if found is None else found[1:]
 
 
 # --- side B ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from inspector.tokenizers.bytetable import ByteTable, spans_from_ends
 CACHE_CHARS = 16_000_000  # bound of the cached text of one tokenizer; the ids take about twice as many bytes
 MAX_WALLS = 48
 
-SECTIONS_FROM = 2000  # characters; below, one call for the whole text is as fast
+SECTIONS_FROM = 100  # characters; below, one call for the whole text is as fast
 
 EncodeBatch = Callable[[list[str]], list[list[int]]]
 EncodeOne = Callable[[str], RawEncoding]

@@ -1,22 +1,26 @@
 """The inputs of a growing conversation, without rendering and tokenizing each as a whole: lengths, and how much two share.
 
-Texts are trees whose equal parts are one object, so that two of them are compared from where they part. Every number is
-that of the whole input; what cannot be told so is None, and the caller renders it.
+Texts are trees whose equal parts are one object, so that two of them are compared from where they part; of a short
+conversation they are the reference's own texts, for which no provenance is made. Every number is that of the whole
+input; what cannot be told so is None, and the caller renders it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from inspector.editscript import common_prefix
 from inspector.engines.base import TemplateCall
 from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused
+from inspector.provenance import plain
 from inspector.render import common_prefix as common_text
 from inspector.tokenizers.base import Tokenizer
 from inspector.tokenizers.sections import Counted, SectionEncoder
 
 Calls = Callable[[bool], TemplateCall]
+PLAIN_MESSAGES = 40  # up to which inputs are rendered each: twice as many cost four times as much
 
 
 class Rope:
@@ -77,11 +81,7 @@ class GrowingPrompts:
 
     def length(self, rope: Rope) -> int:
         """Count all tokens."""
-        counted = rope.counted
-        if counted.after is None:
-            return len(self._sections.first_ids(counted.before))
-        first = len(self._sections.first_ids(counted.before)) if counted.before else 0
-        return first + counted.tokens + len(self._sections.inner_ids(counted.after))
+        return _length(rope.counted, self._sections)
 
     def text(self, rope: Rope) -> str:
         """Give the text itself."""
@@ -90,15 +90,7 @@ class GrowingPrompts:
     def shared(self, a: Rope, b: Rope) -> int | None:
         """Count the tokens that two inputs begin with alike; None where it cannot be told."""
         begin, rest = self._common(a, b)
-        counted = begin.counted
-        if counted.after is None:
-            return None
-        first = len(self._sections.first_ids(counted.before)) if counted.before else 0
-        sides = [self._sections.ids_to_wall(counted.after, _texts(stack)) for stack in rest]
-        same = common_prefix(*sides)
-        if same == len(sides[0]) == len(sides[1]) and any(rest):
-            return None  # other texts, the same tokens up to the next control token: what follows decides
-        return first + counted.tokens + same
+        return _shared(begin.counted, (_texts(rest[0]), _texts(rest[1])), self._sections, differ=any(rest))
 
     def _common(self, a: Rope, b: Rope) -> tuple[Rope, tuple[list[Rope], list[Rope]]]:
         """Give what two texts begin with alike, and what is left of each, last part first."""
@@ -123,6 +115,78 @@ class GrowingPrompts:
         return begin, (left, right)
 
 
+class PlainPrompts:
+    """The inputs of the first messages of a short conversation, each rendered by the reference: for few messages that is
+    less work than following a template from one input to the next. Of one of them nothing but its tokens is made."""
+
+    def __init__(self, calls: Calls, sections: SectionEncoder) -> None:
+        self._sections = sections
+        self._calls = {asks: calls(asks) for asks in (False, True)}
+        self._known: dict[tuple[int, bool], Rope | None] = {}
+        given = self._calls[False]  # the reference strips what is traced each time: once is enough
+        self._plain = {name: plain(getattr(given, name)) for name in ("messages", "tools", "documents", "kwargs")}
+
+    def call(self, count: int, asks: bool) -> TemplateCall:
+        """Give what the template is given for the first `count` messages."""
+        call = self._calls[asks]
+        return replace(call, messages=call.messages[:count])
+
+    def at(self, count: int, asks: bool) -> Rope | None:
+        """Give the input of the first `count` messages; None where the template refuses them."""
+        if (count, asks) not in self._known:
+            self._known[count, asks] = self._rendered(count, asks)
+        return self._known[count, asks]
+
+    def _rendered(self, count: int, asks: bool) -> Rope | None:
+        from inspector.engines import jinja2_engine
+
+        try:
+            call = replace(self._calls[asks], **{**self._plain, "messages": self._plain["messages"][:count]})
+            text = jinja2_engine.reference(call)
+        except Exception:
+            return None  # the caller renders it and says why
+        return Rope(text, None, None, self._sections.counted(text))
+
+    def length(self, rope: Rope) -> int:
+        """Count all tokens."""
+        return _length(rope.counted, self._sections)
+
+    def text(self, rope: Rope) -> str:
+        """Give the text itself."""
+        return rope.text
+
+    def shared(self, a: Rope, b: Rope) -> int | None:
+        """Count the tokens that two inputs begin with alike; None where it cannot be told."""
+        if b.text.startswith(a.text):
+            same, begin = a.chars, a.counted
+        else:
+            same = common_text(a.text, b.text)
+            begin = self._sections.counted(a.text[:same])
+        rest = ([a.text[same:]], [b.text[same:]])
+        return _shared(begin, rest, self._sections, differ=a.text != b.text)
+
+
+def _length(counted: Counted, sections: SectionEncoder) -> int:
+    if counted.after is None:
+        return len(sections.first_ids(counted.before))
+    first = len(sections.first_ids(counted.before)) if counted.before else 0
+    return first + counted.tokens + len(sections.inner_ids(counted.after))
+
+
+def _shared(
+    begin: Counted, rest: tuple[Iterable[str], Iterable[str]], sections: SectionEncoder, *, differ: bool
+) -> int | None:
+    """Count the tokens that two texts begin with alike: their common beginning, and what is left of each."""
+    if begin.after is None:
+        return None
+    first = len(sections.first_ids(begin.before)) if begin.before else 0
+    sides = [sections.ids_to_wall(begin.after, texts) for texts in rest]
+    same = common_prefix(*sides)
+    if same == len(sides[0]) == len(sides[1]) and differ:
+        return None  # other texts, the same tokens up to the next control token: what follows decides
+    return first + begin.tokens + same
+
+
 def _texts(stack: list[Rope]) -> Iterator[str]:
     """Give the leaves of what is left, in order."""
     todo = list(stack)
@@ -134,11 +198,16 @@ def _texts(stack: list[Rope]) -> Iterator[str]:
             todo += [part.right, part.left]
 
 
-def growing_prompts(calls: Calls | None, tokenizer: Tokenizer) -> GrowingPrompts | None:
+Told = GrowingPrompts | PlainPrompts
+
+
+def growing_prompts(calls: Calls | None, tokenizer: Tokenizer) -> Told | None:
     """Give the inputs of a conversation as it grows; None for a tokenizer or a template that cannot be told of."""
     sections: Any = getattr(tokenizer, "sections", None)
     if calls is None or sections is None:
         return None
+    if len(calls(False).messages) <= PLAIN_MESSAGES:
+        return PlainPrompts(calls, sections)
     try:
         return GrowingPrompts(calls, sections)
     except CannotTell:

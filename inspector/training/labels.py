@@ -141,8 +141,11 @@ class _View:
         self.mask = (encoding.assistant_mask == 1) & known
         segments = encoding.rendered.segments
         self.kind = np.append(segments.kind, 255)[encoding.segment]
-        rows = np.append(segments.path, -1)[encoding.segment]
-        self.paths = [segments.paths[row] if row >= 0 else "" for row in rows.tolist()]
+        # Names by row, the last one for tokens that no field wrote: a token's row is its index into them.
+        self._names = (*segments.paths, "")
+        self._rows = np.append(segments.path, -1)[encoding.segment]
+        self._said = np.array([name.startswith("messages[") for name in self._names])[self._rows]
+        self._role = np.array([name.endswith("].role") for name in self._names])[self._rows]
 
     def turns(self) -> list[tuple[int, int]]:
         """Give the token ranges of the turns: runs of the mask, those of one message together."""
@@ -151,8 +154,12 @@ class _View:
 
     def _speaker(self, turn: tuple[int, int]) -> str:
         """Give the message that a turn is of: the first that wrote in it."""
-        written = (path for path in self.paths[slice(*turn)] if path.startswith("messages["))
-        return next(written, "").split("]")[0]
+        said = self._said[slice(*turn)]
+        first = int(said.argmax()) if len(said) else 0
+        return self._path(turn[0] + first).split("]")[0] if len(said) and said[first] else ""
+
+    def _path(self, index: int) -> str:
+        return self._names[self._rows[index]]
 
     def spoken(self, *, last: bool) -> np.ndarray:
         turns = self.turns()
@@ -196,7 +203,7 @@ class _View:
             yield Alarm(AlarmKind.STOP_NOT_TRAINED, f"{piece} ends the turn and is not trained", path, stop)
         elif stop is None:
             yield Alarm(AlarmKind.STOP_NOT_TRAINED, "the template writes no token that ends the turn", path, end)
-        header = next((at for at in range(start, end) if self._is_role(at, start)), None)
+        header = self._header(turn)
         if header is not None:
             yield Alarm(AlarmKind.ROLE_HEADER_TRAINED, "the role's name is trained", path, header)
         yield from self._seam_alarm(start, path)
@@ -204,14 +211,18 @@ class _View:
     def _written_by_template(self, index: int) -> bool:
         return int(self.kind[index]) in (_TEMPLATE, _SPECIAL)
 
-    def _is_role(self, index: int, start: int) -> bool:
-        """Say whether a token of a turn holds the role's name: the field itself, or the template's word before all content."""
-        if self.paths[index].endswith("].role"):
-            return True
-        if not all(self._written_by_template(at) for at in range(start, index + 1)):
-            return False
-        written = self.encoding.tokenizer.token_bytes(int(self.encoding.input_ids[index])).decode("utf-8", "replace")
-        return written.strip(" \n<|>[]▁") in _ASSISTANT_ROLES
+    def _header(self, turn: tuple[int, int]) -> int | None:
+        """Give the token of a turn that holds the role's name: the field itself, or the template's word before all content."""
+        start, end = turn
+        fields = np.flatnonzero(self._role[start:end])
+        stop = start + int(fields[0]) if len(fields) else end
+        for at in range(start, stop):
+            if not self._written_by_template(at):
+                break
+            written = self.encoding.tokenizer.token_bytes(int(self.encoding.input_ids[at])).decode("utf-8", "replace")
+            if written.strip(" \n<|>[]▁") in _ASSISTANT_ROLES:
+                return at
+        return stop if stop < end else None
 
     def _stop(self, turn: tuple[int, int]) -> int | None:
         """Give the token that ends a turn: the last control token the template wrote in it after all content, or else
@@ -231,9 +242,9 @@ class _View:
 
     def _opens(self, index: int) -> bool:
         """Say whether a control token opens a turn: a role's name comes after it, or content at once."""
-        if self.encoding.flags[index] & TokenFlag.EOS or index + 1 >= len(self.paths):
+        if self.encoding.flags[index] & TokenFlag.EOS or index + 1 >= len(self._rows):
             return False
-        return self.paths[index + 1].startswith("messages[")
+        return bool(self._said[index + 1])
 
     def _seam_alarm(self, start: int, path: str | None) -> Iterator[Alarm]:
         spans = self.encoding.rendered.assistant_spans
@@ -257,13 +268,15 @@ class _View:
             yield Alarm(AlarmKind.PAD_IS_EOS, why, None, int(hit[0]))
 
     def _reasoning_alarms(self) -> Iterator[Alarm]:
-        written = {path for path in self.paths if path}
+        written: set[str] | None = None
         for index, message in enumerate(self.messages):
             if message.get("role") not in _ASSISTANT_ROLES:
                 continue
             fields = [name for name in REASONING_FIELDS if message.get(name)]
             names = {f"messages[{index}].{name}" for name in fields}
-            if fields and not any(path.startswith(tuple(names)) for path in written):
+            if fields and written is None:
+                written = {self._names[row] for row in np.unique(self._rows).tolist()} - {""}
+            if fields and not any(path.startswith(tuple(names)) for path in written or ()):
                 path = f"messages[{index}].{fields[0]}"
                 yield Alarm(AlarmKind.REASONING_NEVER_TRAINED, "the template does not write it", path)
             elif not fields and self._loses_thought(index, message.get("content")):

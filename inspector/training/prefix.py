@@ -18,7 +18,7 @@ from inspector.encode import Encoding
 from inspector.errors import InspectorError
 from inspector.messages import Conversation
 from inspector.render import common_prefix as common_text
-from inspector.training.growing import GrowingPrompts
+from inspector.training.growing import Told
 
 BLOCK_SIZES = (1, 16, 128)
 EXCERPT = 40  # characters
@@ -62,7 +62,8 @@ class Step:
     """One input of the conversation, and how much of it the next one begins with.
 
     `messages`: how many messages it has; `asks`: it ends with a generation prompt. `shared_tokens` and `parting` are
-    None in the last step, and where an input could not be rendered (`error`).
+    None in the last step, and where an input could not be rendered (`error`); `parting` also where no more of them were
+    asked for.
     """
 
     messages: int
@@ -74,7 +75,7 @@ class Step:
 
     @property
     def is_prefix(self) -> bool | None:
-        return None if self.shared_tokens is None else self.parting is None
+        return None if self.shared_tokens is None else self.shared_tokens == self.tokens
 
     def reused(self, block_size: int) -> int | None:
         """Give how many tokens lie in whole shared blocks."""
@@ -124,9 +125,11 @@ def prefix_table(
     model_revision: str = "",
     adapter: str = "none",
     most_steps: int | None = None,
-    growing: GrowingPrompts | None = None,
+    most_partings: int | None = None,
+    growing: Told | None = None,
 ) -> PrefixTable:
-    """Compare the input of each step with that of the next; with `most_steps` only of the last steps.
+    """Compare the input of each step with that of the next; with `most_steps` only of the last steps, and with
+    `most_partings` only the first inputs that part are told why.
 
     `assemble` renders and tokenizes messages, with a generation prompt or without. A step is a conversation as far as
     an assistant is asked (with a generation prompt), or has answered (without one). `growing` tells what inputs share
@@ -137,10 +140,10 @@ def prefix_table(
     stops = _stops(conversation.messages)
     left_out = 0 if most_steps is None else max(0, len(stops) - most_steps)
     try:
-        walk = _Walk(conversation, assemble, stops[left_out:], growing)
+        walk = _Walk(conversation, assemble, stops[left_out:], growing, most_partings)
         steps, last = walk.steps(), walk.encoding(len(walk.stops) - 1) if walk.stops else None
     except _Mistaken:
-        walk = _Walk(conversation, assemble, stops[left_out:], None)
+        walk = _Walk(conversation, assemble, stops[left_out:], None, most_partings)
         steps, last = walk.steps(), walk.encoding(len(walk.stops) - 1)
     ids = () if last is None else last.input_ids.tolist()
     keys = block_keys(ids, block_size, model_revision, adapter)
@@ -159,9 +162,11 @@ class _Walk:
         conversation: Conversation,
         assemble: Assemble,
         stops: Sequence[tuple[int, bool]],
-        growing: GrowingPrompts | None,
+        growing: Told | None,
+        most_partings: int | None,
     ) -> None:
         self.conversation, self.assemble, self.stops, self.growing = conversation, assemble, stops, growing
+        self.partings_left = len(stops) if most_partings is None else most_partings
         self.ropes = [None if growing is None else growing.at(count, asks) for count, asks in stops]
         self.errors: dict[int, str] = {}
         self._kept: dict[int, Encoding | None] = {}
@@ -204,12 +209,14 @@ class _Walk:
         a, b = self.ropes[index : index + 2]
         if a is not None and b is not None and self.growing is not None:
             shared = self.growing.shared(a, b)
-            if shared is not None and shared == self.growing.length(a):
+            if shared is not None and (shared == self.growing.length(a) or not self.partings_left):
                 return shared, None
         this, following = self.encoding(index), self.encoding(index + 1)
         if this is None or following is None:
             raise _Mistaken
-        return compare_inputs(this, following)
+        shared, parting = compare_inputs(this, following)
+        self.partings_left -= parting is not None and self.partings_left > 0
+        return shared, parting
 
     def _check(self, index: int, found: Encoding | None) -> None:
         rope = self.ropes[index]

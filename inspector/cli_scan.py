@@ -1,0 +1,247 @@
+"""The command that inspects whole datasets: options into a plan, a progress bar, the summary, the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from inspector.cli import (
+    EXIT_DIFFERENT,
+    ClockOpt,
+    EngineOpt,
+    JsonOpt,
+    NameOpt,
+    PolicyOpt,
+    ProfileOpt,
+    ReserveOpt,
+    SetOpt,
+    TemplateOpt,
+    TokenizerOpt,
+    _bad_option,
+    _options,
+    _print_json,
+    _progress,
+    _run,
+    app,
+)
+
+SCHEMA = "scan-counts/1"
+
+
+@app.command(
+    name="scan",
+    epilog="Example: python -m inspector scan data.jsonl --tokenizer qwen3 --context-window 4096 --out scanned",
+)
+def scan_command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...", help="JSONL, JSON, CSV, Parquet or Arrow files, folders of them, a dataset."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder of the table; an unfinished one goes on.")
+    ],
+    tokenizer: TokenizerOpt = "smollm2",
+    template: TemplateOpt = None,
+    b: Annotated[
+        str | None, typer.Option("--b", metavar="TOKENIZER[,TEMPLATE]", help="Compare every row with this side.")
+    ] = None,
+    name: NameOpt = None,
+    set_: SetOpt = None,
+    clock: ClockOpt = None,
+    profile: ProfileOpt = "transformers",
+    engine_of_templates: EngineOpt = "jinja2",
+    generation_prompt: Annotated[
+        bool, typer.Option("--generation-prompt", help="End every row with a generation prompt.")
+    ] = False,
+    context_window: Annotated[
+        list[int] | None,
+        typer.Option("--context-window", metavar="N", help="A window to decide for; may be given again."),
+    ] = None,
+    max_new_tokens: ReserveOpt = 0,
+    policy: PolicyOpt = "messages",
+    column: Annotated[
+        str | None, typer.Option("--column", metavar="NAME", help="The column of the conversation; default: found.")
+    ] = None,
+    tools: Annotated[
+        Path | None, typer.Option("--tools", metavar="FILE", help="JSON array of tools for rows without their own.")
+    ] = None,
+    tools_column: Annotated[
+        str | None, typer.Option("--tools-column", metavar="NAME", help="The column of a row's tools; default: tools.")
+    ] = None,
+    mode: Annotated[
+        str, typer.Option("--labels", metavar="assistant_only|last_turn|all", help="Which tokens are trained.")
+    ] = "assistant_only",
+    prefix: Annotated[
+        bool, typer.Option("--prefix/--no-prefix", help="Say what a prefix cache keeps from turn to turn.")
+    ] = True,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N rows.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="K", min=1, help="Only K rows, chosen by --seed.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed of --sample.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", min=1, help="Processes; default: one a core.")
+    ] = None,
+    row_seconds: Annotated[
+        float, typer.Option("--row-seconds", metavar="S", min=1, help="CPU that one row may use.")
+    ] = 30.0,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="RULE:COUNT",
+            help="Exit 1 if so many rows have it: a lint rule, a mask alarm, refused, over-N of a window; may be given again.",
+        ),
+    ] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Inspect every row of a dataset: lengths, cuts, masks, findings, refusals, into one table and a summary."""
+    shared = {
+        "name": name, "arguments": set_, "profile": profile, "engine": engine_of_templates,
+        "add_generation_prompt": generation_prompt, "max_new_tokens": max_new_tokens, "policy": policy,
+    }  # fmt: skip
+    sides = [{"tokenizer": tokenizer, "template": template}, *_side_b(b)]
+    how = {
+        "windows": tuple(sorted(set(context_window or ()))), "column": column, "tools_column": tools_column,
+        "label_mode": mode, "prefix": prefix, "row_seconds": row_seconds,
+    }  # fmt: skip
+
+    def work() -> dict[str, Any]:
+        from inspector.scan import local, output, source
+        from inspector.scan.counts import Threshold, counted
+        from inspector.scan.engine import workers_of
+
+        wanted = [Threshold.read(item, how["windows"]) for item in fail_on or ()]
+        plan = _plan(sides, {**shared, "clock": clock or _clock_of(out)}, {**how, "tools": _tools(tools)})
+        with _progress() as progress:
+            rows = source.open_source(
+                sources, rows_per_part=plan.rows_per_part, limit=limit, sample=sample, seed=seed, progress=progress
+            )
+        opened = output.open_output(out, plan, rows)
+        with _Bar(rows.rows, shown=not as_json and sys.stderr.isatty()) as tell:
+            tell(rows.rows - sum(part.rows for part in opened.pending()), 0)
+            local.run(plan, opened, workers=workers_of(workers), tell=tell)
+        return counted(out, wanted)
+
+    result = _run(work, as_json, schema=SCHEMA)
+    if as_json:
+        _print_json(result)
+    else:
+        _print(result, out)
+    exceeded = [entry for entry in result["fail_on"] if entry["failed"]]
+    for entry in exceeded:
+        print(f"inspector: {entry['rows']:,} rows have {entry['name']}; --fail-on {entry['name']}:{entry['count']}",
+              file=sys.stderr)  # fmt: skip
+    if exceeded:
+        raise typer.Exit(EXIT_DIFFERENT)
+
+
+def _side_b(b: str | None) -> list[dict[str, Any]]:
+    from inspector.job import side_options
+
+    return [] if b is None else [side_options(b)]
+
+
+def _plan(sides: list[dict[str, Any]], shared: dict[str, Any], how: dict[str, Any]) -> Any:
+    """Bring the artifacts of both sides; every row sees the same time."""
+    from inspector.job import prepare
+    from inspector.pipeline import budget_of
+    from inspector.scan.plan import PlanSide, ScanPlan
+    from inspector.training.labels import LabelMode
+    from inspector.training.runs import member
+
+    member(LabelMode, how["label_mode"], "--labels")
+    made = []
+    with _progress() as progress:
+        for side in sides:
+            options = _options({**shared, **side})
+            for window in how["windows"]:
+                budget_of(replace(options, context_window=window))
+            job = prepare(b"[]", options, progress)
+            made.append(PlanSide(options, job.tokenizer, job.template))
+    return ScanPlan(tuple(made), **how)
+
+
+def _clock_of(out: Path) -> str:
+    """Give the time that templates see where none is given: that of the scan that goes on, else now."""
+    from inspector.scan.output import read_manifest
+
+    manifest = read_manifest(out)
+    if manifest is not None:
+        return str(manifest["plan"]["sides"][0]["options"]["clock"])
+    return datetime.now().astimezone().isoformat()
+
+
+def _tools(path: Path | None) -> str | None:
+    """Read a file of tools. Errors: InputInvalid."""
+    from inspector.job import read_request_file
+    from inspector.jsontext import loads
+
+    if path is None:
+        return None
+    text = read_request_file(path).decode("utf-8", "replace")
+    if not isinstance(loads(text, root="tools"), list):
+        raise _bad_option("--tools", f"{path.name} holds no array", "give a JSON array of tools")
+    return text
+
+
+class _Bar:
+    """A progress bar on stderr: rows, rate, time left, rows with an error. Silent where it is not to be shown."""
+
+    def __init__(self, total: int, *, shown: bool) -> None:
+        self.total, self.errors = total, 0
+        self.bar = self._made() if shown else None
+
+    def _made(self) -> Any:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            ProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.text import Text
+
+        class Rate(ProgressColumn):
+            def render(self, task: Any) -> Text:
+                return Text(f"{task.speed:,.0f} rows/s" if task.speed else "")
+
+        return Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(),
+                        TimeRemainingColumn(), console=Console(stderr=True), speed_estimate_period=60)  # fmt: skip
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        if self.bar is None:
+            return lambda rows, errors: None
+        self.bar.start()
+        self.task = self.bar.add_task("scanning", total=self.total)
+        return self.update
+
+    def update(self, rows: int, errors: int) -> None:
+        self.errors += errors
+        said = f"scanning, {self.errors:,} refused" if self.errors else "scanning"
+        self.bar.update(self.task, advance=rows, description=said)
+
+    def __exit__(self, *exc: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _print(result: dict[str, Any], out: Path) -> None:
+    from inspector.terminal import visible
+
+    print(f"{result['rows']:,} rows in {visible(str(out))}, {result['refused']:,} of them refused")
+    for name in ("errors", "findings", "alarms", "windows"):
+        for key, number in result[name].items():
+            print(f"{name:9} {number:>9,}  {visible(key)}")
+    for failed in result["failed_files"]:
+        print(f"no rows of {visible(failed['file'])}: {visible(failed['error']['message'])}")
