@@ -110,8 +110,9 @@ def scan_command(
         "add_generation_prompt": generation_prompt, "max_new_tokens": max_new_tokens, "policy": policy,
     }  # fmt: skip
     sides = [{"tokenizer": tokenizer, "template": template}, *_side_b(b)]
+    windows = tuple(sorted(set(context_window or ())))
     how = {
-        "windows": tuple(sorted(set(context_window or ()))), "column": column, "tools_column": tools_column,
+        "windows": windows, "column": column, "tools_column": tools_column,
         "label_mode": mode, "prefix": prefix, "row_seconds": row_seconds,
     }  # fmt: skip
 
@@ -120,7 +121,7 @@ def scan_command(
         from inspector.scan.counts import Threshold, counted
         from inspector.scan.engine import workers_of
 
-        wanted = [Threshold.read(item, how["windows"]) for item in fail_on or ()]
+        wanted = [Threshold.read(item, windows) for item in fail_on or ()]
         plan = _plan(sides, {**shared, "clock": clock or _clock_of(out)}, {**how, "tools": _tools(tools)})
         with _progress() as progress:
             rows = source.open_source(
@@ -229,6 +230,8 @@ class _Bar:
     def update(self, rows: int, errors: int) -> None:
         self.errors += errors
         said = f"scanning, {self.errors:,} refused" if self.errors else "scanning"
+        if self.bar is None:
+            return
         self.bar.update(self.task, advance=rows, description=said)
 
     def __exit__(self, *exc: object) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 EXIT_CODES = {
     0: "fine",
-    1: "`compare` or `replay` found a difference, or `lint` a finding at or above `--fail-on`",
+    1: "`compare` or `replay` found a difference, or `lint` or `scan` what `--fail-on` names",
     2: "the input is wrong",
     3: "an artifact cannot be had",
     4: "a limit was exceeded",

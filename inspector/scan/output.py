@@ -83,7 +83,7 @@ def open_output(folder: str | Path, plan: ScanPlan, source: Source) -> Output:
     """
     path = Path(folder)
     known = read_manifest(path)
-    wanted = _manifest(plan, source)
+    wanted = json.loads(json.dumps(_manifest(plan, source)))  # as it is read back: no tuples
     if known is not None:
         _check_same(known, wanted)
     elif path.is_dir() and any(path.iterdir()):

@@ -100,6 +100,8 @@ def _converted(text: bytes, value: Any, plan: ScanPlan) -> tuple[str, bytes]:
     row = strict if isinstance(strict, dict) else {"messages": strict}
     given = row if plan.column is None else _column(row, plan.column)
     found = row_fields(given)
+    if found is None and plan.column is None and isinstance(row.get("messages"), list):
+        return "messages", text  # the strict parser says which of them is none
     if found is None:
         listed = ", ".join(map(str, list(row)[:12]))
         raise _bad_row(f"no conversation in it; its columns are {listed}", "name the one that holds it: --column NAME")

@@ -31,7 +31,7 @@ from inspector.training.growing import PlainPrompts, growing_prompts
 from inspector.training.labels import REASONING_FIELDS, LabelMode, Labels, make_labels
 from inspector.training.prefix import PrefixTable, Step, prefix_table
 
-BATCH_SECONDS = 5.0  # after which a batch is answered as far as it got: a limit then means one row
+BATCH_SECONDS = 2.0  # after which a batch is answered as far as it got: a limit then means one row
 _MESSAGE = int(SegmentKind.MESSAGE)
 
 
