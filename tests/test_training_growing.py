@@ -12,8 +12,9 @@ from random_chats import random_request
 
 from inspector.job import make_options, prepare
 from inspector.pipeline import Begun, begin
+from inspector.training import growing
 from inspector.training.growing import growing_prompts
-from inspector.training.prefix import PrefixTable, prefix_table
+from inspector.training.prefix import prefix_table
 
 CLOCK = "2026-01-31T09:30:00"
 PAIRS = [("smollm2", "chatml"), ("qwen3", None), ("llama3", None), ("smollm2", "qwq-32b"), ("gemma3", None),
@@ -25,17 +26,18 @@ def begun(request: Any, tokenizer: str, template: str | None) -> Begun:
     return begin(prepare(json.dumps(request).encode(), options))
 
 
-def both(request: Any, tokenizer: str, template: str | None) -> tuple[PrefixTable, PrefixTable]:
-    given = begun(request, tokenizer, template)
-    told = prefix_table(given.conversation, given.assemble, growing=growing_prompts(given.call, given.tokenizer))
-    return told, prefix_table(given.conversation, given.assemble)
-
-
 def hold(seed: int, turns: int) -> None:
+    """Short and long conversations are told in two ways; both are tried on each."""
     source = random.Random(seed)
     tokenizer, template = source.choice(PAIRS)
-    told, plain = both(random_request(source, turns), tokenizer, template)
-    assert told.to_dict() == plain.to_dict(), (seed, tokenizer, template)
+    given = begun(random_request(source, turns), tokenizer, template)
+    plain = prefix_table(given.conversation, given.assemble).to_dict()
+    for short in (0, 1000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(growing, "PLAIN_MESSAGES", short)
+            how = growing_prompts(given.call, given.tokenizer)
+        told = prefix_table(given.conversation, given.assemble, growing=how)
+        assert told.to_dict() == plain, (seed, tokenizer, template, short)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -58,8 +60,8 @@ def test_steps_that_go_on_are_not_rendered() -> None:
         calls.append(len(part.messages))
         return given.assemble(part, asks)
 
-    growing = growing_prompts(given.call, given.tokenizer)
-    table = prefix_table(given.conversation, counted, growing=growing)
+    how = growing_prompts(given.call, given.tokenizer)
+    table = prefix_table(given.conversation, counted, growing=how)
     assert calls == [200] and len(table.steps) == 200 and all(step.is_prefix for step in table.steps[:-1])
 
 
