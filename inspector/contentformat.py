@@ -39,7 +39,7 @@ def iterates_content(template_text: str) -> bool:
     """Tell whether the template loops over the content of a message; False when it cannot be parsed."""
     try:
         tree = parse_template(template_text)
-    except (jinja2.TemplateError, RecursionError):
+    except (jinja2.TemplateError, RecursionError, ValueError):  # ValueError: a number of too many digits
         return False
     return _Flow(tree).loops_over_content()
 

@@ -539,14 +539,28 @@ def _plain(utf8: bytes, offset: int, tokenizer: Tokenizer, *, first: bool) -> Ra
     A vocabulary may hold a control literal as an ordinary piece too (Unigram scores `</s>` with 0, above all text):
     such a literal is cut after its first character, the one place where a boundary has to be made.
     """
-    plain = tokenizer.encode_plain(utf8.decode("utf-8", "ignore"), first=first)
-    control = np.flatnonzero(control_mask(_known_flags(utf8, plain, tokenizer)))
-    for index in control.tolist():
-        cut = int(plain.start[index]) + len(utf8[plain.start[index] :].decode("utf-8", "ignore")[:1].encode())
-        if 0 < cut < len(utf8):
-            left = _plain(utf8[:cut], offset, tokenizer, first=first)
-            return join_encodings([left, _plain(utf8[cut:], offset + cut, tokenizer, first=False)])
-    return RawEncoding(plain.input_ids, plain.start + offset, plain.end + offset)
+    waiting, parts = [(0, len(utf8))], []
+    while waiting:
+        begin, end = waiting.pop()
+        data = utf8[begin:end]
+        plain = tokenizer.encode_plain(data.decode("utf-8", "ignore"), first=first and begin == 0)
+        cuts = _cuts(data, plain, np.flatnonzero(control_mask(_known_flags(data, plain, tokenizer))))
+        if cuts:
+            edges = [begin, *(begin + cut for cut in cuts), end]
+            waiting.extend(reversed(list(itertools.pairwise(edges))))
+        else:
+            parts.append(RawEncoding(plain.input_ids, plain.start + offset + begin, plain.end + offset + begin))
+    return join_encodings(parts)
+
+
+def _cuts(data: bytes, plain: RawEncoding, control: np.ndarray) -> list[int]:
+    """Give the byte after the first character of each control token that has more than one."""
+    cuts: list[int] = []
+    for start, end in zip(plain.start[control].tolist(), plain.end[control].tolist()):
+        cut = start + len(data[start : start + 4].decode("utf-8", "ignore")[:1].encode())
+        if max([start, *cuts[-1:]]) < cut < end:
+            cuts.append(cut)
+    return cuts
 
 
 def _uncovered(rendered: Rendered, raw: RawEncoding) -> tuple[Uncovered, ...]:

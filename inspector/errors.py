@@ -7,7 +7,14 @@ own line (command line, page, JSON).
 from __future__ import annotations
 
 import enum
+import re
 from typing import Any
+
+MESSAGE_CHARS = 2000  # of foreign text in one error
+# What steers a terminal, forges a line of a log, or reorders what stands beside it.
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 
 EXIT_CODES = {
     0: "fine",
@@ -44,6 +51,7 @@ class ErrorKind(enum.Enum):
     TemplateUnsupported = 2  # the template needs a feature that the engine lacks (include, import, extends)
     TemplateMissing = 2  # the repository has no chat template, or none of that name
     SandboxBlocked = 2  # the template touched an attribute that the sandbox forbids
+    SandboxLimit = 4  # the template asks for more than Jinja's own sandbox gives: a range over 100,000
     TokenizerInvalid = 2  # the tokenizer's files cannot be parsed or used
     TokenizerRegexLimit = 2  # a pattern of the tokenizer ran out of its matching budget
     UnsupportedTokenizerClass = 2  # a tokenizer class that no family here implements
@@ -140,9 +148,32 @@ class InspectorError(Exception):
         return ", ".join(named.values())
 
     def one_line(self) -> str:
-        """Give the error as one readable line: kind, place, message, remedy."""
+        """Give the error as one readable line: kind, place, message, remedy. Nothing foreign in it can break the line,
+        steer a terminal or reorder it.
+
+        >>> InspectorError(ErrorKind.TemplateRaised, "a\\n\\x1b[31mb\\u202e", stage="render").one_line()
+        'TemplateRaised: a ‹001B›[31mb‹202E›'
+        """
         place = self.place()
         line = f"{self.kind.name}{f' at {place}' if place else ''}: {self.message}"
         if self.remedy:
             line += f" -> {self.remedy}"
-        return " ".join(line.split())
+        return single_line(line)
+
+
+def single_line(text: str) -> str:
+    """Write text with foreign parts as one line; what would steer a terminal or reorder the line becomes visible.
+
+    >>> single_line("a \\n b\\x1b")
+    'a b‹001B›'
+    """
+    return _STEERING.sub(lambda found: f"‹{ord(found[0]):04X}›", " ".join(text.split()))
+
+
+def clipped(text: str, most: int = MESSAGE_CHARS) -> str:
+    """Cut foreign text that goes into an error.
+
+    >>> clipped("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inspector.engines import load_engine
-from inspector.engines.base import TemplateCall, TracedRender
-from inspector.errors import ErrorKind, InspectorError
+from inspector.engines.base import CONTINUE_TAG, TemplateCall, TracedRender
+from inspector.errors import ErrorKind, InspectorError, clipped
 from inspector.jsontext import child_path
 from inspector.provenance import (
     IN_GENERATION,
@@ -45,6 +45,7 @@ from inspector.provenance import (
 from inspector.template import Template
 
 if TYPE_CHECKING:
+    from inspector.engines.jinja2_engine import Place
     from inspector.messages import Conversation
 
 KIND_NAMES = tuple(kind.name.lower() for kind in SegmentKind)
@@ -101,7 +102,7 @@ class Rendered:
     """The rendered prompt, with the origin of every byte.
 
     Units: `assistant_spans` and `generation_prompt` are half-open byte ranges of `utf8`. `warnings` names what the
-    sandbox blocked without an error. `lines_code` are the template lines with a tag or with text to write, `lines_ran`
+    sandbox blocked without an error, with the template line (0: not known). `lines_code` are the template lines with a tag or with text to write, `lines_ran`
     those of them that ran; both are empty where the traced run gave nothing.
     """
 
@@ -117,7 +118,7 @@ class Rendered:
     assistant_spans: tuple[tuple[int, int], ...] = ()
     assistant_from: str | None = None  # "generation" | "provenance" | None
     generation_prompt: tuple[int, int] | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[tuple[str, int], ...] = ()
     lines_code: tuple[int, ...] = ()
     lines_ran: tuple[int, ...] = ()
 
@@ -144,10 +145,13 @@ def render(
     _check_template(template.text)
     call = template_call(conversation, template, special_tokens, clock, add_generation_prompt, continue_final_message)
     try:
-        text = _render_reference(call) if other is None else other.render_text(call)
+        text = _render_reference(call, max_chars) if other is None else other.render_text(call)
     except InspectorError as error:
         raise _naming_null(error, conversation) from error.__cause__
-    utf8 = _encode(text, max_chars)
+    if max_chars is not None and len(text) > max_chars:
+        raise _too_much_text("rendered text", len(text), max_chars)
+    text = _without_addresses(text, call)
+    utf8 = _encode(text)
     traced, note = _trace_run(call, text) if other is None else _trace_beside(call, text, engine)
     if traced is None:
         return _unknown(text, utf8, template, note)
@@ -179,7 +183,7 @@ def template_call(
 # --- the reference and its errors -------------------------------------------------------------------------------
 
 
-def _render_reference(call: TemplateCall) -> str:
+def _render_reference(call: TemplateCall, max_chars: int | None = None) -> str:
     from inspector.engines import jinja2_engine
 
     if call.continue_final_message and call.add_generation_prompt:
@@ -190,46 +194,84 @@ def _render_reference(call: TemplateCall) -> str:
             where={"option": "--continue-final-message"},
             remedy="pass --no-generation-prompt, or drop --continue-final-message",
         )
+    if call.continue_final_message and any(CONTINUE_TAG.strip() in text for text in _given(call)):
+        raise InspectorError(
+            ErrorKind.ContinuationInvalid,
+            f"the template or the request holds {CONTINUE_TAG.strip()}, the mark at which the library ends the text",
+            stage="render",
+            where={"option": "--continue-final-message"},
+            remedy="take the mark out, or do not continue the final message",
+        )
     try:
         jinja2_engine.compile_reference(call.text)
     except Exception as error:
-        raise compile_error(error) from error
+        raise compile_error(error, call.text) from error
     try:
         return jinja2_engine.reference(call)
     except Exception as error:
-        raise _render_error(error, call) from error
+        raise _render_error(error, call, max_chars) from error
 
 
-def compile_error(error: Exception) -> InspectorError:
+def compile_error(error: Exception, text: str) -> InspectorError:
     """Name what Jinja's parser and Python's compiler say about a template."""
     from inspector.engines import jinja2_engine
 
-    line = getattr(error, "lineno", None)
     if jinja2_engine.is_syntax_error(error):
-        where = {"line": line} if line else {}
-        message = getattr(error, "message", None) or str(error)
-        remedy = f"correct the template at line {line}" if line else "correct the template"
-        return InspectorError(ErrorKind.TemplateSyntax, message, stage="template", where=where, remedy=remedy)
+        place = jinja2_engine.failing_place(text, error)
+        message = clipped(getattr(error, "message", None) or str(error))
+        remedy = f"correct the template at line {place.line}" if place.line else "correct the template"
+        return InspectorError(ErrorKind.TemplateSyntax, message, stage="template", where=_where(place), remedy=remedy)
     if isinstance(error, (RecursionError, SyntaxError, MemoryError)):
+        place = jinja2_engine.failing_place(text, error)
+        if isinstance(error, MemoryError) and place.depth < _NESTS:  # a constant that the compiler computes
+            return InspectorError(
+                ErrorKind.MemoryLimit,
+                "the template's constants need more memory than there is",
+                stage="template",
+                where=_where(place),
+                remedy="make the text that the template builds smaller",
+            )
         return InspectorError(
             ErrorKind.TemplateTooComplex,
             f"the template nests deeper than the compiler can go ({type(error).__name__}: {_first_line(error)})",
             stage="template",
+            where=_where(place),
             remedy="split nested blocks, parentheses or long expression chains into {% set %} steps",
+        )
+    if _is_too_large_integer(error):  # an expression of constants is computed by the compiler
+        literal = "value has" in str(error)
+        return InspectorError(
+            ErrorKind.TemplateSyntax if literal else ErrorKind.TemplateRuntime,
+            _TOO_LARGE,
+            stage="template" if literal else "render",
+            where=_where(jinja2_engine.failing_place(text, error)) | {"exception": type(error).__name__},
+            remedy="write a smaller number",
         )
     return InspectorError(
         ErrorKind.TemplateSyntax,
-        f"{type(error).__name__}: {_first_line(error)}",
+        f"{type(error).__name__}: {clipped(_first_line(error))}",
         stage="template",
         remedy="correct the template",
     )
+
+
+_NESTS = 90  # levels below which Python's compiler does not run out of its own stack, which it calls a MemoryError too
+_TOO_LARGE = "integer too large to print: it has more than 4,300 digits, Python's limit"
+
+
+def _is_too_large_integer(error: BaseException) -> bool:
+    return isinstance(error, ValueError) and "integer string conversion" in str(error)
+
+
+def _where(place: Place) -> dict[str, Any]:
+    return {name: value for name, value in (("line", place.line), ("column", place.column)) if value}
 
 
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [""])[0]
 
 
-def _render_error(error: Exception, call: TemplateCall) -> InspectorError:
+def _render_error(error: Exception, call: TemplateCall, max_chars: int | None) -> InspectorError:
     """Name an error of the library, of the template, or of the sandbox, with the template line and the message."""
     frames = list(_frames(error.__traceback__))
     if frames[-1][0].f_code.co_name == "render_jinja_template":
@@ -248,8 +290,21 @@ def _render_error(error: Exception, call: TemplateCall) -> InspectorError:
         where["path"], where["message"] = f"messages[{looped}]", looped
     if kind is ErrorKind.TemplateRuntime:
         where["exception"] = type(error).__name__
-    message = str(error) or type(error).__name__
-    return InspectorError(kind, message, stage="render", where=where, remedy=remedy)
+    message = _without_addresses(_message_of(error, kind), call)
+    if max_chars is not None and len(message) > max_chars:
+        return _too_much_text("error message", len(message), max_chars, where)
+    return InspectorError(kind, clipped(message), stage="render", where=where, remedy=remedy)
+
+
+def _message_of(error: Exception, kind: ErrorKind) -> str:
+    if kind is ErrorKind.TemplateUnsupported:
+        return "include, import and extends are not available in chat templates: there is no other file to read"
+    if kind is ErrorKind.UnencodableText and isinstance(error, UnicodeEncodeError):
+        code = ord(error.object[error.start])
+        return f"character {error.start} of a text is U+{code:04X}, a lone surrogate: it has no UTF-8 form"
+    if _is_too_large_integer(error):
+        return _TOO_LARGE
+    return str(error) or type(error).__name__
 
 
 def _naming_null(error: InspectorError, conversation: Conversation) -> InspectorError:
@@ -294,6 +349,12 @@ def _kind_of(error: Exception, call: TemplateCall) -> tuple[ErrorKind, str]:
         return ErrorKind.TemplateRaised, "change the messages, tools or arguments as the template's own message asks"
     if jinja2_engine.needs_loader(error, call.text):
         return ErrorKind.TemplateUnsupported, "paste the other template's text in place of include, import or extends"
+    if jinja2_engine.touched_dunder(error):
+        return ErrorKind.SandboxBlocked, "remove that access from the template: chat templates see no Python object"
+    if jinja2_engine.is_too_wide_range(error):
+        return ErrorKind.SandboxLimit, "loop over fewer numbers"
+    if isinstance(error, UnicodeEncodeError):
+        return ErrorKind.UnencodableText, "remove the lone surrogate from the template or the field that holds it"
     if jinja2_engine.is_undefined(error):
         return ErrorKind.TemplateRuntime, "give the field that the template reads, or correct the template at that line"
     return ErrorKind.TemplateRuntime, "correct the template at that line, or the value that it works on there"
@@ -306,14 +367,14 @@ def _library_error(error: Exception, call: TemplateCall) -> InspectorError:
         reason = str(error).split("Final message to continue:")[0]
         return InspectorError(
             ErrorKind.ContinuationInvalid,
-            reason,
+            clipped(reason),
             stage="render",
             where={"option": "--continue-final-message"},
             remedy="end the conversation with a message whose text the template prints unchanged",
         )
     return InspectorError(
         ErrorKind.InputInvalid,
-        str(error),
+        clipped(str(error)),
         stage="render",
         remedy="give messages, tools and documents as lists of objects",
     )
@@ -357,15 +418,47 @@ def _check_template(text: str) -> None:
         ) from None
 
 
-def _encode(text: str, max_chars: int | None) -> bytes:
-    if max_chars is not None and len(text) > max_chars:
-        raise InspectorError(
-            ErrorKind.OutputTooLarge,
-            f"the rendered text has {len(text):,} characters; the limit is {max_chars:,}",
-            stage="render",
-            where={"chars": len(text), "limit": max_chars},
-            remedy="shorten the messages, or what the template writes",
-        )
+_ADDRESS = re.compile(r"(?<= at 0x)[0-9a-f]{6,16}(?=>)")
+
+
+def _without_addresses(text: str, call: TemplateCall) -> str:
+    """Write zeros for the addresses of Python objects that a template prints: they differ in every process, and tell
+    where this one keeps its memory. What the request or the template says itself stays."""
+    found = set(_ADDRESS.findall(text))
+    if not found:
+        return text
+    given = "\n".join(_given(call))
+    found -= {address for address in found if address in given}
+    return _ADDRESS.sub(lambda at: "0" * len(at[0]) if at[0] in found else at[0], text) if found else text
+
+
+def _given(call: TemplateCall) -> Iterator[str]:
+    return _texts((call.text, call.messages, call.tools, call.documents, call.kwargs, call.special_tokens))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield str.__str__(value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+
+
+def _too_much_text(what: str, chars: int, limit: int, where: dict[str, Any] | None = None) -> InspectorError:
+    return InspectorError(
+        ErrorKind.OutputTooLarge,
+        f"the {what} has {chars:,} characters; the limit is {limit:,}",
+        stage="render",
+        where={"chars": chars, "limit": limit, **(where or {})},
+        remedy="shorten the messages, or what the template writes",
+    )
+
+
+def _encode(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -389,9 +482,10 @@ def _trace_run(call: TemplateCall, text: str) -> tuple[TracedRender | None, str]
         traced = jinja2_engine.render_traced(call)
     except Exception as error:
         return None, f"the traced run failed where the reference did not: {type(error).__name__}: {_first_line(error)}"
-    if traced.table.text == text:
-        return traced, ""
-    place = common_prefix(traced.table.text, text)
+    shown = _without_addresses(traced.table.text, call)
+    if shown == text:
+        return (traced if shown is traced.table.text else replace(traced, table=replace(traced.table, text=shown))), ""
+    place = common_prefix(shown, text)
     return None, f"the traced run differs from the reference from character {place} on"
 
 
@@ -605,7 +699,7 @@ def _without_prompt(call: TemplateCall) -> str | None:
     from inspector.engines import jinja2_engine
 
     try:
-        return jinja2_engine.reference(jinja2_engine.without_generation_prompt(call))
+        return _without_addresses(jinja2_engine.reference(jinja2_engine.without_generation_prompt(call)), call)
     except Exception:
         return None  # a template may insist on the flag; then nothing can be told apart
 

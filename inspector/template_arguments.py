@@ -66,8 +66,8 @@ def template_arguments(text: str) -> tuple[TemplateArgument, ...]:
         tree = parse_template(text)
         reads = _Reads(tree)
         return tuple(_argument(name, reads) for name in reads.arguments())
-    except (jinja2.TemplateError, RecursionError) as error:
-        raise compile_error(error) from error
+    except (jinja2.TemplateError, RecursionError, ValueError) as error:
+        raise compile_error(error, text) from error
 
 
 # --- where names are read ------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def template_facts(text: str) -> TemplateFacts:
     try:
         tree = environment.parse(text)
         return _facts(tree, text)
-    except (jinja2.TemplateError, RecursionError, SyntaxError):
+    except (jinja2.TemplateError, RecursionError, SyntaxError, ValueError):
         return TemplateFacts(False)
 
 

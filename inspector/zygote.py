@@ -25,12 +25,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from inspector.confinement import confine
-from inspector.errors import ErrorKind, InspectorError
+from inspector.errors import ErrorKind, InspectorError, clipped
 from inspector.limits import MIB, Limits, or_raise, use
 from inspector.meter import Meter
 from inspector.processes import Frame, pack_frame, read_frame
 
-MESSAGE_CHARS = 2000
 LEAVING_TICK_S = 0.05  # how often a killed child is looked after
 EXIT_FAILED, EXIT_MEMORY = 70, 71  # how a child ends that cannot even answer
 
@@ -82,8 +81,8 @@ def _run_job(job: Callable[[bytes], bytes], payload: bytes, name: str, limits: L
         error = answer_too_large(len(answer), limits.answer_bytes)
         del answer
     record = error.to_dict()
-    record["message"] = _clip(record["message"])
-    record["remedy"] = _clip(record["remedy"])
+    record["message"] = clipped(record["message"])
+    record["remedy"] = clipped(record["remedy"])
     try:
         return Frame.ERROR, json.dumps(record).encode()
     except (TypeError, ValueError):
@@ -123,10 +122,6 @@ def _typed_error(fault: BaseException, name: str, limits: Limits) -> InspectorEr
         stage="sandbox",
         remedy="this is a fault of the tool: please report it with the input",
     )
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARS else text[: MESSAGE_CHARS - 1] + "…"
 
 
 def _address_space_bytes() -> int:

@@ -948,6 +948,16 @@ MORE: tuple[tuple[str, Callable[[], Case], Callable[[], Case]], ...] = (
     ),
     ("file-truncates", lambda: case(ASK, tokenizer=truncating(3)), lambda: case(ASK)),
     ("file-pads", lambda: case(ASK, tokenizer=padding({"Fixed": 64})), lambda: case(ASK, tokenizer=padding("BatchLongest"))),
+    (
+        "python-object-printed",
+        lambda: case(ASK, "{{ messages[0].items }}{{ messages[0].content }}"),
+        lambda: case([{"role": "user", "content": "<function f at 0x7f12345678>"}], "{{ messages[0].content }}"),
+    ),
+    (
+        "config-file-ignored",
+        lambda: case(ASK, tokenizer=saved(plain_library(), {"vocab_file": "/etc/hostname"})),
+        lambda: case(ASK, tokenizer=saved(plain_library(), {"vocab_file": None})),
+    ),
     ("id-shared", lambda: case(ASK, tokenizer=renumbered("a")), lambda: case(ASK, tokenizer=renumbered("a", 9_999))),
     ("added-id-moved", lambda: case(ASK, tokenizer=added_at(4_294_967_295)), lambda: case(ASK, tokenizer=added_at(next_id()))),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -331,7 +332,7 @@ def test_an_unknown_engine_is_refused() -> None:
 
 def test_a_blocked_access_that_prints_nothing_is_a_warning() -> None:
     rendered = run("{{ '{0[__class__]}'.format({}) }}{{ '{0.__class__}'.format('') }}ok")
-    assert rendered.text == "ok" and len(rendered.warnings) == 2 and "__class__" in rendered.warnings[0]
+    assert rendered.text == "ok" and len(rendered.warnings) == 2 and "__class__" in rendered.warnings[0][0]
     assert run("ok").warnings == ()
 
 
@@ -370,10 +371,7 @@ def test_the_traced_sandbox_prints_what_transformers_prints(text: str) -> None:
         expected = render_jinja_template([CHAT], chat_template=text, add_generation_prompt=True, **special, **kwargs)[
             0
         ][0]
-    if " object at 0x" in expected:
-        assert rendered.provenance == "unknown"
-        return
-    assert rendered.text == expected
+    assert rendered.text == re.sub(r"(?<= at 0x)[0-9a-f]+", lambda at: "0" * len(at[0]), expected)
     assert (rendered.provenance, rendered.provenance_note) == ("traced", "")
 
 

@@ -46,7 +46,7 @@ class TracedRender:
     table: RunTable
     prompt_start: int | None
     prompt_known: bool
-    warnings: tuple[str, ...]
+    warnings: tuple[tuple[str, int], ...]
     lines_code: tuple[int, ...]
     lines_ran: tuple[int, ...]
 

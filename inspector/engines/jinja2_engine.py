@@ -12,6 +12,7 @@ request's own types take a short cut. None of it may change a byte.
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial, wraps
-from types import BuiltinMethodType, MethodType, SimpleNamespace
+from types import BuiltinMethodType, FrameType, MethodType, SimpleNamespace
 from typing import Any
 
 import jinja2
@@ -29,7 +30,9 @@ from jinja2.compiler import CodeGenerator, Frame
 from jinja2.compiler import operators as _operators
 from jinja2.ext import Extension, loopcontrols
 from jinja2.filters import FILTERS, make_attrgetter
+from jinja2.lexer import TokenStream, newline_re
 from jinja2.nodes import EvalContext
+from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import pass_environment, pass_eval_context
@@ -37,6 +40,7 @@ from transformers.utils import chat_template_utils
 
 from inspector.engines.base import TemplateCall, TracedRender, cut_at_tag, shown_messages
 from inspector.engines.coverage import Coverage, LinePlan, straight_runs
+from inspector.errors import clipped
 from inspector.provenance import (
     IN_GENERATION,
     TEMPLATE,
@@ -146,6 +150,95 @@ def _holds(tree: nodes.Template, kinds: tuple[type[nodes.Node], ...]) -> bool:
 def is_undefined(error: BaseException) -> bool:
     """Say whether a name or field that is not there was used."""
     return isinstance(error, jinja2.exceptions.UndefinedError)
+
+
+def is_too_wide_range(error: BaseException) -> bool:
+    """True for a range beyond what Jinja's sandbox gives."""
+    return isinstance(error, OverflowError) and "MAX_RANGE" in str(error)
+
+
+def touched_dunder(error: BaseException) -> bool:
+    """True where an undefined error is about a double-underscore name: a look into Python's own objects."""
+    return is_undefined(error) and re.search(r"has no attribute '__\w+__'$", str(error)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a template, from 1; None: not known. `depth`: how many nodes lie in each other there; 0: not known."""
+
+    line: int | None = None
+    column: int | None = None
+    depth: int = 0
+
+
+def failing_place(text: str, error: BaseException) -> Place:
+    """Tell where parser or compiler gave a template up. Jinja's parser knows lines only, Python's compiler neither."""
+    environment = compile_reference("").environment
+    stated = getattr(error, "lineno", None) if is_syntax_error(error) else None
+    token, line, column = _last_token(environment, text)
+    if token is None:
+        deepest, depth = _deepest(environment, text)
+        return Place(stated or deepest, depth=depth)
+    found = re.search(r"^unexpected char .* at (\d+)$", str(getattr(error, "message", None) or error))
+    if found:
+        column = int(found[1]) - text.rfind("\n", 0, int(found[1]))
+        return Place(stated, column)
+    return Place(stated or line, column if stated in (None, line) else None)
+
+
+def _last_token(environment: jinja2.Environment, text: str) -> tuple[Any, int, int | None]:
+    """Parse again with tokens that know their column; give the one that the parser stopped at, None if it does not."""
+    source = "\n".join(newline_re.split(text)[::2])
+    places: dict[int, tuple[Any, int]] = {}  # by identity; the token is kept so that its id stays its own
+    at = 0
+
+    def raw() -> Iterator[tuple[int, str, str]]:
+        nonlocal at
+        for line, kind, value in environment.lexer.tokeniter(text, None):
+            at = max(source.find(value, at), at)
+            yield line, kind, value
+            at += len(value)
+
+    def placed() -> Iterator[Any]:
+        for token in environment.lexer.wrap(raw()):
+            places[id(token)] = token, at
+            yield token
+
+    parser = Parser(environment, "")
+    try:
+        parser.stream = TokenStream(placed(), None, None)
+        parser.parse()
+    except (jinja2.TemplateSyntaxError, RecursionError) as error:
+        token = parser.stream.current
+        held = places.get(id(token))
+        known = held is not None and not _in_lexer(error)
+        return token, token.lineno, held[1] - source.rfind("\n", 0, held[1]) if held and known else None
+    except ValueError:  # digits that are no integer for Python
+        return parser.stream.current, parser.stream.current.lineno, None
+    return None, 0, None
+
+
+def _in_lexer(error: BaseException) -> bool:
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    return step is not None and step.tb_frame.f_code.co_name == "tokeniter"
+
+
+def _deepest(environment: jinja2.Environment, text: str) -> tuple[int | None, int]:
+    """Give line and depth of the node that lies deepest in the tree: what Python's compiler cannot nest."""
+    try:
+        level: list[nodes.Node] = [environment.parse(text)]
+    except (jinja2.TemplateError, RecursionError, ValueError):
+        return None, 0
+    line, depth, arms = None, 0, 0
+    while level:
+        line, depth = level[0].lineno or line, depth + 1
+        arms = max(
+            [arms, *(len(node.elif_) for node in level if isinstance(node, nodes.If))]
+        )  # else in else for Python
+        level = [child for node in level for child in node.iter_child_nodes()]
+    return line, depth + arms
 
 
 def needs_loader(error: BaseException, text: str) -> bool:
@@ -426,7 +519,7 @@ _BASE_NAMES = {
 _PLAIN_METHODS = frozenset(name for name in dir(str) if not name.startswith("_") and not name.startswith("format"))
 _DICT_METHODS = frozenset(("get", "items", "keys", "values", "copy", "fromkeys"))
 _LOOP_NAMES = frozenset(name for name in dir(LoopContext) if name[0] != "_" and name not in ("changed", "cycle"))
-_blocked: ContextVar[list[str] | None] = ContextVar("blocked", default=None)
+_blocked: ContextVar[dict[tuple[str, int], None] | None] = ContextVar("blocked", default=None)
 
 
 class _Generation(Extension):
@@ -562,7 +655,8 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
         blocked = _blocked.get()
         if blocked is not None:
-            blocked.append(f"access to attribute {str.__str__(attribute)!r} of {_type_name(obj)!r} object was blocked")
+            what = f"access to attribute {clipped(str.__str__(attribute), 100)!r} of {_type_name(obj)!r} object was blocked"
+            blocked[what, _line_now()] = None
         return super().unsafe_undefined(obj, attribute)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -585,6 +679,14 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
             return run((), args[0])
 
         return format_ if value.__name__ == "format" else format_map
+
+
+def _line_now() -> int:
+    """Give the template line that runs now; 0 if none is known."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and "__jinja_template__" not in frame.f_globals:
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_globals["__jinja_template__"].get_corresponding_lineno(frame.f_lineno)
 
 
 def _type_name(obj: Any) -> str:
@@ -838,7 +940,7 @@ def render_traced(call: TemplateCall) -> TracedRender:
     """Render with provenance. Errors: whatever the template raises, unchanged."""
     compiled = _compile(call.text)
     context = _context(compiled, call)
-    blocked: list[str] = []
+    blocked: dict[tuple[str, int], None] = {}
     token = _blocked.set(blocked)
     try:
         parts = list(compiled.template.root_render_func(context))
@@ -851,8 +953,7 @@ def render_traced(call: TemplateCall) -> TracedRender:
     if start is not None and table.text[start:] == compiled.prompt_tail:
         start = None
     coverage = compiled.coverage
-    warnings = tuple(dict.fromkeys(blocked))
-    return TracedRender(table, start, compiled.prompt_known, warnings, coverage.code, coverage.ran(context.ran))
+    return TracedRender(table, start, compiled.prompt_known, tuple(blocked), coverage.code, coverage.ran(context.ran))
 
 
 def failing_message(call: TemplateCall, error: Exception) -> int | None:

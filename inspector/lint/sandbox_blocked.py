@@ -10,8 +10,8 @@ from inspector.lint.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    for warning in subject.rendered.warnings if subject.rendered is not None else ():
-        yield RULE.finding(warning)
+    for warning, line in subject.rendered.warnings if subject.rendered is not None else ():
+        yield RULE.finding(warning, {"line": line or None})
 
 
 RULE = Rule(

@@ -23,6 +23,7 @@ class TokenizerConfig:
 
     `special_tokens` is in the order of transformers' special_tokens_map. `add_bos_token`/`add_eos_token` count only
     where there is no tokenizer.json: beside one, transformers ignores them, and its post-processor decides alone.
+    `ignored`: what would make transformers open files or run code, with its value.
     """
 
     special_tokens: dict[str, str]
@@ -32,6 +33,7 @@ class TokenizerConfig:
     model_max_length: int | None = None
     add_bos_token: bool | None = None
     add_eos_token: bool | None = None
+    ignored: tuple[tuple[str, Any], ...] = ()
 
 
 def read_config(data: bytes | None) -> TokenizerConfig:
@@ -56,7 +58,12 @@ def config_of(table: dict[str, Any]) -> TokenizerConfig:
         model_max_length=_window(table.get("model_max_length")),
         add_bos_token=_switch(table, "add_bos_token"),
         add_eos_token=_switch(table, "add_eos_token"),
+        ignored=tuple((key, value) for key, value in table.items() if value and _OPENS.fullmatch(key))[:_MOST_IGNORED],
     )
+
+
+_MOST_IGNORED = 8
+_OPENS = re.compile(r"vocab|merges|init_inputs|auto_map|(?!special_tokens_map_)\w{0,80}_files?")
 
 
 def check_class(table: dict[str, Any]) -> None:

@@ -93,6 +93,7 @@ class FastTokenizer:
         self.chat_templates = chat_templates
         self.special_tokens = dict(config.special_tokens)
         self.model_max_length = config.model_max_length
+        self.ignored_keys = config.ignored
         self._backend, self.cuts_and_pads = guarded(lambda: _build(data, config), "tokenizer.json cannot be loaded")
         self._own_file = next((file for file in artifact.files if file.name == "tokenizer.json"), None)
         self._shape = _Shape.of(self._backend)

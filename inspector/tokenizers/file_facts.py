@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 _SHOWN = 4
-Fact = Literal["truncates", "pads", "id-moved", "id-shared", "key-twice"]
+Fact = Literal["truncates", "pads", "id-moved", "id-shared", "key-twice", "key-ignored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,13 @@ def remarks(tokenizer: Any, *, reading: bool = True) -> list[tuple[Fact, str]]:
         found.append(("truncates", f"tokenizer.json carries truncation to {carried.longest} tokens (on the {side})"))
     if carried.padded_to is not None:
         found.append(("pads", f"tokenizer.json carries padding: every text is filled up to {carried.padded_to} tokens"))
+    elif carried.padding is not None and (carried.padding.get("pad_to_multiple_of") or 1) > 1:
+        multiple = carried.padding["pad_to_multiple_of"]
+        found.append(
+            ("pads", f"tokenizer.json carries padding: every text is filled up to a multiple of {multiple} tokens")
+        )
+    found += [("key-ignored", f"tokenizer_config.json has {_quoted(key)}: {_short(value)}, which is not read")
+              for key, value in getattr(tokenizer, "ignored_keys", ())]  # fmt: skip
     found += [("id-shared", text) for text in shared(getattr(tokenizer, "shared_ids", {}))]
     facts: FileFacts = getattr(tokenizer, "file_facts", FileFacts()) if reading else FileFacts()
     found += [("id-moved", text) for text in _moved(facts.moved)]

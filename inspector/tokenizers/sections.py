@@ -7,6 +7,7 @@ property test, for every real tokenizer. Which texts are worth it is decided her
 
 from __future__ import annotations
 
+import bisect
 import re
 import threading
 from collections import OrderedDict
@@ -224,15 +225,16 @@ def walls_of(added_tokens: Sequence[AddedToken]) -> dict[str, int]:
     no neighbouring white space with it, its first character begins added tokens only (so no match that began earlier
     can reach into it), and no longer added token begins with it.
     """
-    contents = [token.content for token in added_tokens]
+    contents = sorted({token.content for token in added_tokens})
+    inside = set().union(*(content[1:] for content in contents))
     walls: dict[str, int] = {}
     for token in added_tokens:
         head = token.content[:1]
         plain = not (token.lstrip or token.rstrip or token.normalized or token.single_word)
         if not plain or not token.special or len(token.content) < 2 or len(walls) >= MAX_WALLS:
             continue
-        reached = any(head in other[1:] for other in contents)
-        longer = any(other != token.content and other.startswith(token.content) for other in contents)
-        if not reached and not longer:
+        after = bisect.bisect_right(contents, token.content)
+        longer = after < len(contents) and contents[after].startswith(token.content)
+        if head not in inside and not longer:
             walls[token.content] = token.id
     return walls

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.errors import ErrorKind, InspectorError
+from inspector.errors import ErrorKind, InspectorError, single_line
 from inspector.ui.delta import Sent, pane_delta
 from inspector.ui.views import VIEWS
 from inspector.ui.views.findings import live_counts
@@ -181,7 +181,7 @@ def error_text(error: InspectorError) -> str:
     )
     line = f"{place}: {error.message}" if place else error.message
     remedy = error.remedy.replace("`presets` lists all", "the list above has all")
-    return " ".join((f"{line} → {remedy}" if remedy else line).split())
+    return single_line(f"{line} → {remedy}" if remedy else line)
 
 
 def option_error(option: str, message: str, remedy: str) -> InspectorError:
