@@ -1,11 +1,12 @@
 # make run: the page. make test: everything that tests need, then all tests. make test-all: whole corpora too.
+# make soak MINUTES=10: many sessions against one public server, a quarter of them hostile.
 # Tests run in two processes, a file in one of them; `make test WORKERS=0` runs them in one.
 PYTHON ?= python3.11
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test test-all lint browser npm clean
+.PHONY: run test test-all soak lint browser npm clean
 
 run: $(VENV)/.run npm
 	$(BIN)/python -m inspector fetch
@@ -16,6 +17,11 @@ test: $(VENV)/.test npm browser lint
 
 test-all: $(VENV)/.test npm browser lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "full or not full"
+
+# The table of docs/load.md: on a machine that does nothing else.
+MINUTES ?= 10
+soak: $(VENV)/.test npm browser
+	$(BIN)/python -m tests.load.soak --minutes $(MINUTES) --write
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

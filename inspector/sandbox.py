@@ -215,9 +215,9 @@ class _Child:
         held = (limits.memory_mb, limits.max_files) == (self.limits.memory_mb, self.limits.max_files)
         same = self.zygote is zygote and held  # what cannot be raised again; the rest comes with each request
         fresh = self.calls < limits.max_calls and time.monotonic() - self.used_at < limits.idle_s
-        return same and fresh and not self._hung_up()
+        return same and fresh and not self.hung_up()
 
-    def _hung_up(self) -> bool:
+    def hung_up(self) -> bool:
         """A warm child says nothing between requests: readable means dead, or out of step."""
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
@@ -596,7 +596,15 @@ class Sandbox:
             self._zygote.close()
             self._zygote = _Zygote(*self._start)
             self.restarts += 1
+            self._retire_dead()
         return self._zygote
+
+    def _retire_dead(self) -> None:
+        """Retire warm children that have ended, by themselves or with their zygote. Needs the lock."""
+        for session, state in list(self._sessions.items()):
+            if state.child and not state.busy and (state.child.hung_up() or state.child.zygote is not self._zygote):
+                self._retire(state)
+                self._forget_if_empty(session, state)
 
     def _evict_one(self) -> bool:
         """Retire the child of the least recently used idle session. Needs the lock."""
@@ -667,6 +675,7 @@ class Sandbox:
         refused: dict[str, bool] = facts["refused"]
         notes += [f"{what} is not refused to the children on this system" for what, no in refused.items() if not no]
         with self._changed:
+            self._retire_dead()
             warm = sum(state.child is not None for state in self._sessions.values())
             return {
                 "mode": self.limits.mode.value,
@@ -770,6 +779,8 @@ def death_error(
             "the child was killed from outside (SIGKILL), most likely because the machine ran out of memory",
             "free memory, or make the input smaller",
         )
+    if number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        return _crashed(f"the child was ended from outside ({signal.Signals(number).name})", "try again")
     if number:
         name = signal.Signals(number).name
         return _crashed(f"the child died by {name} on this input", "the template or tokenizer file breaks the library")

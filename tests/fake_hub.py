@@ -63,6 +63,7 @@ class State:
     repositories: dict[str, Repository] = field(default_factory=dict)
     fault: str = ""
     where: str = "/"  # faults strike paths that begin so
+    faults: dict[str, str] = field(default_factory=dict)  # several at a time: beginning of a path -> fault
     headers: dict[str, str] = field(default_factory=dict)
     log: list[tuple[str, str, str]] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
@@ -91,6 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
         code, body, headers = self._answer(url.path, parse_qs(url.query), form)
         if self.state.fault and url.path.startswith(self.state.where):
             return self._strike(self.state.fault, code, body, headers)
+        for where, fault in self.state.faults.items():
+            if url.path.startswith(where):
+                return self._strike(fault, code, body, headers)
         return self._reply(code, body, headers)
 
     def _reply(self, code: int, body: bytes, headers: dict[str, str], length: int | None = None) -> None:

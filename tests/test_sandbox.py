@@ -339,7 +339,7 @@ def test_a_child_that_ends_before_it_began_the_job_costs_no_answer_and_a_job_nev
     os.kill(victim, signal.SIGSTOP)  # alive to every check, and it reads no request
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(sandbox.call, "pid", b"", session="idle")
-        assert wait_until(lambda: not sandbox._sessions["idle"].child._hung_up() and sandbox._sessions["idle"].busy)
+        assert wait_until(lambda: not sandbox._sessions["idle"].child.hung_up() and sandbox._sessions["idle"].busy)
         time.sleep(0.1)
         os.kill(victim, signal.SIGKILL)
         assert int(answer.result(10)) != victim

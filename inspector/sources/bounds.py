@@ -195,6 +195,8 @@ def _full(size: int, limit: int, name: str) -> InspectorError:
         ErrorKind.CacheFull,
         f"{name} needs {size:,} bytes; the cache may have {limit:,}, and too much of it is in use",
         stage="source",
-        where={"folder": str(cache.cache_dir())},
-        remedy="raise INSPECTOR_CACHE_BYTES, or run `python -m inspector cache clear` when nothing is running",
+        where=cache.told_folder(),
+        remedy=cache.for_owner(
+            "raise INSPECTOR_CACHE_BYTES, or run `python -m inspector cache clear` when nothing is running"
+        ),
     )

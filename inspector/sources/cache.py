@@ -21,6 +21,7 @@ from typing import IO
 
 from filelock import FileLock, Timeout
 
+from inspector import limits
 from inspector.errors import ErrorKind, InspectorError
 from inspector.tokenizers.base import ArtifactFile
 
@@ -30,8 +31,9 @@ Progress = Callable[[int, int, str], None]
 _CHUNK = 1 << 20
 _LOCK_TIMEOUT_S = 900
 _TOUCH_S = 1.0
-# (path, size, mtime_ns) -> sha256 of files hashed by this process: a second use costs one stat.
-_hashed: dict[tuple[str, int, int], str] = {}
+# (path, size, mtime_ns, ctime_ns) -> sha256 of files hashed by this process: a second use costs one stat. No program can
+# set the last one, so that a file which was written to is hashed again whatever its other times say.
+_hashed: dict[tuple[str, int, int, int], str] = {}
 
 
 def cache_dir() -> Path:
@@ -45,13 +47,16 @@ def cache_dir() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Hash a file, or repeat the hash that this process already computed for the same size and time."""
-    stat = path.stat()
-    key = (str(path), stat.st_size, stat.st_mtime_ns)
+    """Hash a file, or repeat the hash that this process already computed for the same size and times."""
+    key = _key(path, path.stat())
     if key not in _hashed:
         with path.open("rb") as stream:
             _hashed[key] = hashlib.file_digest(stream, "sha256").hexdigest()
     return _hashed[key]
+
+
+def _key(path: Path, stat: os.stat_result) -> tuple[str, int, int, int]:
+    return str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def blob_path(sha256: str, name: str) -> Path:
@@ -77,11 +82,14 @@ def lookup(sha256: str, name: str) -> ArtifactFile | None:
 
 
 def _note_use(stream: IO[bytes], path: Path) -> None:
-    """Set the access time, which the eviction reads; the modification time is part of `_hashed`'s key and stays."""
+    """Set the access time, which the eviction reads. The modification time stays; the hash goes on under the new times."""
     stat = os.fstat(stream.fileno())
     if abs(time.time() - stat.st_atime) > _TOUCH_S:
-        with contextlib.suppress(PermissionError):  # a cache that others keep may be read
+        with contextlib.suppress(OSError):  # a cache that others keep, or on a read-only disk, may be read
             os.utime(path, ns=(time.time_ns(), stat.st_mtime_ns))
+            known, now = _hashed.pop(_key(path, stat), None), path.stat()
+            if known and (now.st_size, now.st_mtime_ns) == (stat.st_size, stat.st_mtime_ns):
+                _hashed[_key(path, now)] = known
 
 
 @contextlib.contextmanager
@@ -155,7 +163,13 @@ def read_verified(file: ArtifactFile) -> bytes:
         raise _gone(file, error) from error
     actual = hashlib.sha256(data).hexdigest()
     if actual != file.sha256:
-        raise mismatch(file.name, file.sha256, actual)
+        raise InspectorError(
+            ErrorKind.ArtifactMismatch,
+            f"{file.name} has SHA-256 {actual}, and had {file.sha256} when it was looked up: it changed on the disk",
+            stage="source",
+            where={"file": file.name},
+            remedy="try again: it is looked up, and if need be fetched, anew",
+        )
     return data
 
 
@@ -199,6 +213,9 @@ def lock(name: str) -> Iterator[None]:
             where={"ref": name},
             remedy="end that process, then try again",
         ) from error
+    except OSError as error:
+        with disk_errors():
+            raise error
     try:
         yield
     finally:
@@ -251,9 +268,23 @@ def disk_errors() -> Iterator[None]:
             ErrorKind.CacheFull if full else ErrorKind.ArtifactUnavailable,
             f"the artifact cache cannot be written: {error.strerror or error}",
             stage="source",
-            where={"folder": str(cache_dir())},
-            remedy="free space there, or set INSPECTOR_CACHE to a folder with space that you may write",
+            where=told_folder(),
+            remedy=for_owner("free space there, or set INSPECTOR_CACHE to a folder with space that you may write"),
         ) from error
+
+
+def told_folder() -> dict[str, str]:
+    """Give the `where` of an error of the cache: strangers learn no place of this machine."""
+    return {"folder": str(cache_dir())} if _own_page() else {}
+
+
+def for_owner(remedy: str) -> str:
+    """Give the remedy of an error of the cache, or what is left to a visitor of a page that is not theirs."""
+    return remedy if _own_page() else "try again later, or use what this page already has"
+
+
+def _own_page() -> bool:
+    return limits.in_force().mode is limits.Mode.LOCAL
 
 
 def copy_stream(source: IO[bytes], target: Path) -> None:
