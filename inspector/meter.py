@@ -20,13 +20,14 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
-from inspector.limits import Limits, or_raise
+from inspector.limits import Limits, in_force, or_raise
 from inspector.processes import Frame, pack_frame
 
 EXIT_TIME = 72  # how a child ends whose time ran out and that could not say so
@@ -69,9 +70,19 @@ _meter: Meter | None = None
 
 @contextlib.contextmanager
 def rendering(name: str) -> Iterator[None]:
-    """Say that the template of this name is rendered."""
-    with _during(Activity(TEMPLATE, name)):
-        yield
+    """Say that the template of this name is rendered.
+
+    Errors: MemoryLimit with the limit, in a child, where the render itself only knows that no memory was left.
+    """
+    try:
+        with _during(Activity(TEMPLATE, name)):
+            yield
+    except InspectorError as error:
+        if error.kind is not ErrorKind.MemoryLimit or _meter is None:
+            raise
+        for each in (error, error.__cause__, error.__context__):  # their frames hold what filled the memory
+            traceback.clear_frames(each.__traceback__ if each is not None else None)
+        raise memory_limit(name, error.where) from None
 
 
 @contextlib.contextmanager
@@ -249,6 +260,17 @@ def _setting(limits: Limits, name: str) -> str:
     """Name the field that a request's time is from: heavy jobs have another (Limits.for_job)."""
     heavy = f"heavy_{name}"
     return heavy if getattr(limits, name) == getattr(limits, heavy) else name
+
+
+def memory_limit(template: str, where: dict[str, Any]) -> InspectorError:
+    """Make the error of a template that needs more memory than a child has."""
+    return InspectorError(
+        ErrorKind.MemoryLimit,
+        f"the template {template} needs more than the limit of {in_force().memory_mb:,} MiB of memory",
+        stage="render",
+        where=where | {"template": template, "limit": "memory_mb"},
+        remedy=or_raise("make the text that the template builds smaller", "memory_mb"),
+    )
 
 
 _REMEDIES = {
