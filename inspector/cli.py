@@ -536,6 +536,7 @@ import inspector.cli_lint  # noqa: E402 - registers its command on `app`
 import inspector.cli_logits  # noqa: E402 - registers its command on `app`
 import inspector.cli_records  # noqa: E402 - registers its commands on `app`
 import inspector.cli_scan  # noqa: E402 - registers its command on `app`
+import inspector.cli_scanned  # noqa: E402 - registers its commands on `app`
 import inspector.cli_sources  # noqa: E402 - registers its commands on `app`
 import inspector.cli_tokenizers  # noqa: E402 - registers its commands on `app`
 import inspector.cli_training  # noqa: E402, F401 - registers its commands on `app`

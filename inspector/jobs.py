@@ -49,6 +49,8 @@ JOBS: dict[str, str] = {
     "batch": "inspector.jobs:batch",
     "prefix": "inspector.jobs:prefix",
     "scan_rows": "inspector.jobs:scan_rows",
+    "scan_row": "inspector.jobs:scan_row",
+    "scan_summary": "inspector.jobs:scan_summary",
     "export": "inspector.jobs:export",
     "page_stages": "inspector.jobs:page_stages",
     "page_merges": "inspector.jobs:page_merges",
@@ -600,6 +602,24 @@ def prefix(payload: bytes) -> bytes:
     from inspector.training import runs
 
     return _answer(runs.prefix(*pickle.loads(payload)))
+
+
+def scan_row(payload: bytes) -> bytes:
+    """Give one row of a scan as the page's inputs and as a request."""
+    from inspector.scan.picked import picked_row
+
+    return picked_row(payload)
+
+
+def scan_summary(payload: bytes) -> bytes:
+    """Summarise the scan in a folder; an error of the folder is the value's `error`."""
+    from inspector.scan.summary import current_summary
+
+    try:
+        value = current_summary(pickle.loads(payload))
+    except InspectorError as error:
+        value = {"error": error.to_dict()}
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def scan_rows(payload: bytes) -> bytes:

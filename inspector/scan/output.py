@@ -121,9 +121,13 @@ def read_table(folder: str | Path, columns: list[str] | None = None) -> pa.Table
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole or not at all. Errors: CacheFull, InputInvalid."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
+    write_bytes(path, json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. Errors: CacheFull, InputInvalid."""
     with _disk_errors(path), _replacing(path) as unfinished:
-        Path(unfinished).write_bytes(text.encode("utf-8", "surrogatepass"))
+        Path(unfinished).write_bytes(data)
 
 
 def _manifest(plan: ScanPlan, source: Source) -> dict[str, Any]:
@@ -132,6 +136,7 @@ def _manifest(plan: ScanPlan, source: Source) -> dict[str, Any]:
         "plan": plan.to_dict(),
         "plan_digest": plan.digest(),
         "root": source.root,
+        "refs": [[side.options.tokenizer, side.options.template] for side in plan.sides],  # as they were given here
         "source": [file.to_dict() for file in source.files],
         "failed_files": [file.to_dict() for file in source.failed],
         "rows": source.rows,

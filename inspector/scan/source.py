@@ -180,7 +180,7 @@ def open_source(
             progress(read, sum(sizes), "finding rows")
         name = Path(os.path.relpath(path, root)).as_posix()
         try:
-            file = SourceFile(name, path, _format(path), size, _fingerprint(path))
+            file = SourceFile(name, path, _format(path), size, fingerprint(path))
             cut = list(_CUTS[file.format](file, len(files), rows_per_part))
         except (InspectorError, OSError) as error:
             failed.append(FailedFile(name, error if isinstance(error, InspectorError) else _unreadable(name, error)))
@@ -262,7 +262,7 @@ def _format(path: str) -> str:
         return "array" if file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" else "lines"
 
 
-def _fingerprint(path: str) -> str:
+def fingerprint(path: str) -> str:
     """Give SHA-256 of the size and both ends: enough to see that a file is another one, cheap for any size."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
@@ -482,6 +482,22 @@ def _cut_groups(sizes: Sequence[int], index: int, most: int) -> Iterator[Piece]:
 _CUTS: dict[str, _Cut] = {
     "lines": _cut_lines, "array": _cut_array, "csv": _cut_csv, "parquet": _cut_parquet, "arrow": _cut_arrow,
 }  # fmt: skip
+
+
+def find_row(file: SourceFile, row: int, offset: int | None = None) -> Piece | None:
+    """Give the piece that holds one row of a file; at once where the byte at which it begins is known. None: no such row.
+
+    Errors: InputInvalid for a file that cannot be cut.
+    """
+    ends: Any = {"lines": _lines, "array": _elements, "csv": _records}.get(file.format)
+    if ends is not None and offset is not None:
+        with open(file.path, "rb") as data:
+            begin, end = next(ends(data, offset, file.size), (0, 0))
+        return Piece(0, row, 1, begin, end, (row,)) if end else None
+    for piece in _CUTS[file.format](file, 0, ROWS_PER_PART):
+        if piece.first <= row < piece.first + piece.count:
+            return replace(piece, chosen=(row,))
+    return None
 
 
 def _known_column(name: str, columns: Sequence[str]) -> None:

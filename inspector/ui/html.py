@@ -65,6 +65,7 @@ LAST_SCRIPTS = (
     "status",
     "gallery",
     "records",
+    "datasets",
     "printing",
     "exports",
     "bench",
@@ -82,6 +83,7 @@ STYLES = (
     "compact.css",
     "training.css",
     "logits.css",
+    "datasets.css",
 )  # bench.css first; one more file for each group of views that needs its own
 TEMPLATE_SYNTAX = ("${", "{{", "`", "\\")  # Gradio reads markup and style as JavaScript and Handlebars templates
 

@@ -11,7 +11,21 @@ import gradio as gr
 from inspector import presets
 from inspector.backends.endpoint import listed_roots
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
-from inspector.ui import api, calls, diff, exports, findings, model, records, serve, shares, templates, tools, training
+from inspector.ui import (
+    api,
+    calls,
+    datasets,
+    diff,
+    exports,
+    findings,
+    model,
+    records,
+    serve,
+    shares,
+    templates,
+    tools,
+    training,
+)
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.framing import Framing
 from inspector.ui.gate import Gate, log_fault
@@ -81,7 +95,7 @@ def build() -> gr.Blocks:
 
 def functions() -> dict[str, Callable[[Any], str]]:
     """Give what the page's script may call, by name."""
-    parts = (serve, diff, tools, templates, findings, training, records, exports, shares, model, calls)
+    parts = (serve, diff, tools, templates, findings, training, records, exports, shares, model, datasets, calls)
     return {function.__name__: function for part in parts for function in part.FUNCTIONS}
 
 

@@ -1,5 +1,5 @@
 // The page's controller: builds the page from its start value, reads the fields, listens. What else it does is in parts,
-// one file each: asking, answers, panes, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, sharing, status, gallery, printing.
+// one file each: asking, answers, panes, drawing, toolbar, selection, jumps, keys, mouse, card, permalink, sharing, status, gallery, datasets, printing.
 
 const EDITORS = ['messages', 'tools', 'documents', 'arguments'];
 
@@ -163,6 +163,6 @@ class Bench {
   }
 }
 const mix = (Kind, ...parts) => { for (const { prototype } of parts) for (const [name, made] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) if (name !== 'constructor') Object.defineProperty(Kind.prototype, name, made); };
-mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Sharing, Gallery, Records, Printing, ServerStatus);
+mix(Bench, Asking, Answers, Panes, Drawing, Toolbar, Selection, Jumps, Keys, Mouse, Card, Permalink, Sharing, Gallery, Records, Datasets, Printing, ServerStatus);
 
 element.bench = new Bench(element.querySelector('.ti'), JSON.parse(props.value));

@@ -146,6 +146,7 @@ class Permalink {
     const entry = history.state, [how] = performance.getEntriesByType('navigation');
     if (entry && entry.inspector && this.restored && how && how.type === 'reload') entry.inspector.inputs = this.restored;
     if (!(await this.arrivedAt(entry)) && !this.openShort()) this.changed();
+    this.openScanLink();
   }
   // The first entry of a visit, one that was gone back to, or a link that was typed into this tab.
   async arrivedAt(entry) {

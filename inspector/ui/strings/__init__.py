@@ -7,6 +7,7 @@ languages to the same keys, and every key to one topic.
 from __future__ import annotations
 
 from inspector.ui.strings import (
+    datasets,
     diff,
     findings,
     form,
@@ -40,6 +41,7 @@ TOPICS = (
     sharing,
     model,
     status,
+    datasets,
 )
 
 STRINGS: dict[str, dict[str, str]] = {

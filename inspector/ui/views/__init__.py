@@ -8,6 +8,7 @@ from __future__ import annotations
 from inspector.ui.views import (
     budget,
     control,
+    dataset,
     diff,
     findings,
     logits,
@@ -44,4 +45,5 @@ VIEWS: tuple[View, ...] = (
     plots.VIEW,
     findings.VIEW,
     record.VIEW,
+    dataset.VIEW,
 )

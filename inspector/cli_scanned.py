@@ -1,0 +1,144 @@
+"""The commands about a scan that was made: its summary and report, and one of its rows.
+
+They register themselves on cli.py's app, and like it hold no logic: what is printed comes from the JSON values.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from inspector.cli import JsonOpt, TopOpt, _bad_option, _finish, _print_json, _progress, _run, app
+from inspector.terminal import visible
+
+if TYPE_CHECKING:
+    from inspector.scan.picked import Picked
+
+FolderArg = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="The folder that scan --out wrote, or a scan's id.", show_default=False)
+]
+
+
+@app.command(name="summary", epilog="Example: python -m inspector summary scan-of-data --html report.html")
+def summary_command(
+    folder: FolderArg,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write the report, one HTML file.")
+    ] = None,
+    page: Annotated[
+        str | None, typer.Option("--page", metavar="URL", help="The page that the report's links lead to.")
+    ] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Count what a scan found: lengths, windows, refused rows, findings, masks, control tokens, A against B."""
+
+    def work() -> dict[str, Any]:
+        from inspector.scan.output import write_bytes
+        from inspector.scan.picked import folder_of, remember_scan
+        from inspector.scan.report import PAGE, report
+        from inspector.scan.summary import current_summary, summarise, write_summary
+
+        place = folder_of(folder)
+        with _progress() as progress:
+            told = None if progress is None else lambda done, of: progress(done, of, "parts read")
+            value = current_summary(place) if page is None else summarise(place, told)
+        remember_scan(place, value["scan"]["id"])
+        if html is None:
+            write_summary(place, value, page)
+        else:
+            write_bytes(html, report(value, page=page or PAGE))
+        return value
+
+    value = _run(work, as_json, schema="scan-summary/1")
+    if as_json:
+        _print_json(value)
+    else:
+        print_summary(value)
+
+
+@app.command(name="row", epilog="Example: python -m inspector row scan-of-data data.jsonl 17 --json")
+def row_command(
+    folder: FolderArg,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file, as the scan names it.", show_default=False)],
+    row: Annotated[int, typer.Argument(metavar="ROW", help="The row's number, from 0.", show_default=False)],
+    side: Annotated[str, typer.Option("--side", metavar="a|b", help="Which side of a comparison.")] = "a",
+    request: Annotated[bool, typer.Option("--request", help="Print the row as a request, and no more.")] = False,
+    top_k: TopOpt = 10,
+    as_json: JsonOpt = False,
+) -> None:
+    """Inspect one row of a scan, as the scan did."""
+
+    def work() -> Any:
+        from inspector import service
+        from inspector.scan.picked import folder_of, pick, request_of_row
+
+        picked = pick(folder_of(folder), file, row)
+        text = request_of_row(picked)
+        if request:
+            return text
+        with _progress() as progress:
+            return service.inspect(text, picked.options(_side(side, picked)), top_k=top_k, progress=progress)
+
+    result = _run(work, as_json, schema="inspection/1")
+    if request:
+        sys.stdout.buffer.write(result + b"\n")
+        return
+    if as_json:
+        _print_json(result)
+    elif result["rendered"] is not None:
+        from inspector.terminal import console, print_inspection
+
+        print_inspection(result, console())
+    _finish(result["error"])
+
+
+def _side(name: str, picked: Picked) -> int:
+    number = {"a": 0, "b": 1}.get(name.lower())
+    if number is None or number >= len(picked.refs):
+        raise _bad_option("--side", f"the scan has no side {name!r}", "a" if len(picked.refs) == 1 else "a or b")
+    return number
+
+
+def print_summary(value: dict[str, Any]) -> None:
+    """Print a summary for people: the numbers that decide, each with a first row."""
+    rows, lengths, scan = value["rows"], value["lengths"], value["scan"]
+    if not scan["complete"]:
+        print(f"not finished: {scan['parts']['there']} of {scan['parts']['of']} parts")
+    for failed in scan["failed_files"]:
+        print(f"file      {visible(failed['file'])}: {visible(failed['error']['message'])}")
+    print(f"rows      {rows['total']:,}, of which {rows['failed']['rows']:,} refused")
+    for error in value["errors"]:
+        for reason in error["reasons"]:
+            print(_line("refused", reason, f"{error['kind']}: {reason['reason']}"))
+    if lengths["rows"]:
+        named = ", ".join(f"p{each['p']:g} {each['tokens']:,}" for each in lengths["percentiles"] if each["p"] >= 50)
+        print(f"tokens    {lengths['tokens']:,}; {named}")
+    for window in value["windows"]["given"]:
+        rest = f"rejected {window['rejected']['rows']:,}, cut {window['cut']['rows']:,}, dropped from {window['dropped']['rows']:,}"
+        print(_line("window", window["over"], f"longer than {window['window']:,}: {rest}"))
+    for finding in value["findings"]:
+        print(_line(finding["severity"] or "finding", finding, f"{finding['rule']}: {finding['title'] or ''}"))
+    training, control, compare = value["training"], value["control"], value["compare"]
+    print(_line("training", training["nothing_trained"], "no trained token"))
+    for alarm in training["alarms"]:
+        print(_line("alarm", alarm, alarm["alarm"]))
+    print(
+        _line(
+            "control", control["from_content"], f"content writes control tokens ({control['from_content']['times']:,})"
+        )
+    )
+    if compare is not None:
+        for name in ("equal", "bytes_differ", "ids_differ", "only_bytes_differ", "only_a_failed", "only_b_failed"):
+            if compare[name]["rows"]:
+                print(_line("A and B", compare[name], name.replace("_", " ")))
+        for reason in compare["reasons"]:
+            print(_line("reason", reason, reason["reason_code"]))
+
+
+def _line(name: str, entry: dict[str, Any], what: str) -> str:
+    first = entry["examples"][0] if entry["examples"] else None
+    place = f"  [{first['file']} row {first['row']}]" if first else ""
+    return visible(f"{name:<9} {entry['rows']:>9,}  {what}{place}")
