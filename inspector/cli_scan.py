@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +16,8 @@ from rich.console import Console
 from inspector.cli import (
     EXIT_DIFFERENT,
     ClockOpt,
-    EngineOpt,
     JsonOpt,
+    ModelOpt,
     NameOpt,
     PolicyOpt,
     ProfileOpt,
@@ -24,6 +25,7 @@ from inspector.cli import (
     SetOpt,
     TemplateOpt,
     TokenizerOpt,
+    UrlOpt,
     _bad_option,
     _options,
     _print_json,
@@ -58,7 +60,9 @@ def scan_command(
     set_: SetOpt = None,
     clock: ClockOpt = None,
     profile: ProfileOpt = "transformers",
-    engine_of_templates: EngineOpt = "jinja2",
+    template_engine: Annotated[
+        str, typer.Option("--template-engine", metavar="jinja2|minijinja", help="The template engine.")
+    ] = "jinja2",
     generation_prompt: Annotated[
         bool, typer.Option("--generation-prompt", help="End every row with a generation prompt.")
     ] = False,
@@ -91,6 +95,28 @@ def scan_command(
     workers: Annotated[
         int | None, typer.Option("--workers", metavar="N", min=1, help="Processes; default: one a core.")
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="local|ray", help="Where rows are worked on: here, or on a Ray cluster."),
+    ] = "local",
+    ray_address: Annotated[
+        str | None,
+        typer.Option(
+            "--ray-address", metavar="ADDRESS", help="HOST:PORT of the cluster, or auto; default: a new one here."
+        ),
+    ] = None,
+    logits_sample: Annotated[
+        int | None,
+        typer.Option("--logits-sample", metavar="K", min=1, help="Send K rows, chosen by --seed, to a model."),
+    ] = None,
+    model: ModelOpt = None,
+    backend: Annotated[
+        str | None, typer.Option("--backend", metavar="worker|openai", help="Where the model of --logits-sample runs.")
+    ] = None,
+    backend_url: UrlOpt = None,
+    page: Annotated[
+        str | None, typer.Option("--page", metavar="URL", help="The page that the report's links lead to.")
+    ] = None,
     row_seconds: Annotated[
         float, typer.Option("--row-seconds", metavar="S", min=1, help="CPU that one row may use.")
     ] = 30.0,
@@ -106,7 +132,7 @@ def scan_command(
 ) -> None:
     """Inspect every row of a dataset: lengths, cuts, masks, findings, refusals, into one table and a summary."""
     shared = {
-        "name": name, "arguments": set_, "profile": profile, "engine": engine_of_templates,
+        "name": name, "arguments": set_, "profile": profile, "engine": template_engine,
         "add_generation_prompt": generation_prompt, "max_new_tokens": max_new_tokens, "policy": policy,
     }  # fmt: skip
     sides = [{"tokenizer": tokenizer, "template": template}, *_side_b(b)]
@@ -117,10 +143,10 @@ def scan_command(
     }  # fmt: skip
 
     def work() -> dict[str, Any]:
-        from inspector.scan import local, output, source
+        from inspector.scan import output, source
         from inspector.scan.counts import Threshold, counted
-        from inspector.scan.engine import workers_of
 
+        run = _engine(engine, ray_address, workers)
         wanted = [Threshold.read(item, windows) for item in fail_on or ()]
         plan = _plan(sides, {**shared, "clock": clock or _clock_of(out)}, {**how, "tools": _tools(tools)})
         with _progress() as progress:
@@ -130,7 +156,12 @@ def scan_command(
         opened = output.open_output(out, plan, rows)
         with _Bar(rows.rows, shown=not as_json and sys.stderr.isatty()) as tell:
             tell(rows.rows - sum(part.rows for part in opened.pending()), 0)
-            local.run(plan, opened, workers=workers_of(workers), tell=tell)
+            run(plan, opened, tell=tell)
+        if logits_sample is not None:
+            from inspector.cli_scanned import ask_model
+
+            ask_model(out, logits_sample, seed, model, backend, backend_url)
+        _summarise(out, page)
         return counted(out, wanted)
 
     result = _run(work, as_json, schema=SCHEMA)
@@ -144,6 +175,33 @@ def scan_command(
               file=sys.stderr)  # fmt: skip
     if exceeded:
         raise typer.Exit(EXIT_DIFFERENT)
+
+
+def _engine(name: str, address: str | None, workers: int | None) -> Callable[..., Any]:
+    """Give what runs a plan. Errors: OptionInvalid, CapabilityMissing."""
+    from inspector.scan.engine import workers_of
+
+    if name == "local" and address is None:
+        from inspector.scan import local
+
+        return functools.partial(local.run, workers=workers_of(workers))
+    if name == "ray":
+        from inspector.scan import ray_engine
+
+        ray_engine.check_installed()
+        return functools.partial(ray_engine.run, workers=workers, address=address)
+    if name == "local":
+        raise _bad_option("--ray-address", "the engine local runs on this machine", "give --engine ray with it")
+    raise _bad_option("--engine", f"there is no engine {name!r}", "choose local or ray")
+
+
+def _summarise(out: Path, page: str | None) -> None:
+    from inspector.scan.picked import remember_scan
+    from inspector.scan.summary import summarise, write_summary
+
+    value = summarise(out)
+    write_summary(out, value, page)
+    remember_scan(out, value["scan"]["id"])
 
 
 def _side_b(b: str | None) -> list[dict[str, Any]]:
@@ -242,7 +300,9 @@ class _Bar:
 def _print(result: dict[str, Any], out: Path) -> None:
     from inspector.terminal import visible
 
-    print(f"{result['rows']:,} rows in {visible(str(out))}, {result['refused']:,} of them refused")
+    print(
+        f"{result['rows']:,} rows in {visible(str(out))}, {result['refused']:,} of them refused; its report.html has them all"
+    )
     for name in ("errors", "findings", "alarms", "windows"):
         for key, number in result[name].items():
             print(f"{name:9} {number:>9,}  {visible(key)}")

@@ -5,7 +5,9 @@ They register themselves on cli.py's app, and like it hold no logic: what is pri
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,12 +41,11 @@ def summary_command(
         from inspector.scan.output import write_bytes
         from inspector.scan.picked import folder_of, remember_scan
         from inspector.scan.report import PAGE, report
-        from inspector.scan.summary import current_summary, summarise, write_summary
+        from inspector.scan.summary import current_summary, write_summary
 
         place = folder_of(folder)
-        with _progress() as progress:
-            told = None if progress is None else lambda done, of: progress(done, of, "parts read")
-            value = current_summary(place) if page is None else summarise(place, told)
+        with _rows_bar("reading parts") as tell:
+            value = current_summary(place, tell)
         remember_scan(place, value["scan"]["id"])
         if html is None:
             write_summary(place, value, page)
@@ -93,6 +94,31 @@ def row_command(
 
         print_inspection(result, console())
     _finish(result["error"])
+
+
+def ask_model(folder: Path, count: int, seed: int, model: str | None, backend: str | None, url: str | None) -> None:
+    """Send rows of a scan to a model and keep what it gives beside the table. Errors: OptionInvalid, those of the backend."""
+    from inspector.cli_logits import _backend
+    from inspector.modelservice import Asking
+    from inspector.scan.sampled import ask_rows
+
+    with _rows_bar("asking the model") as tell:
+        ask_rows(folder, count, Asking(model or "", _backend(backend, url)), seed=seed, tell=tell)
+
+
+@contextlib.contextmanager
+def _rows_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar of rows on a terminal, else none."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                  console=Console(stderr=True), transient=True) as bar:  # fmt: skip
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def _side(name: str, picked: Picked) -> int:

@@ -16,6 +16,7 @@ import os
 import pickle
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +57,7 @@ def run(
 
     Errors: CapabilityMissing without Ray; ServerUnreachable for no cluster; CacheFull, WorkerCrashed, InputInvalid.
     """
-    _check_installed()
+    check_installed()
     pending = output.pending()
     rows = sum(part.rows for part in pending)
     if pending:
@@ -109,7 +110,8 @@ def cluster(address: str | None = None, workers: int | None = None) -> Iterator[
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """See that Ray is there. Errors: CapabilityMissing."""
     if importlib.util.find_spec("ray") is None:
         raise InspectorError(
             ErrorKind.CapabilityMissing, "--engine ray needs Ray Data, which is not installed", stage="options",
@@ -158,12 +160,14 @@ def _answers(plan: ScanPlan, source: Source, parts: tuple[Part, ...], actors: in
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     kept = _shipped(plan)  # held here, so that an actor that starts later finds them
-    given = ray.data.read_datasource(
-        _reader(plan, source, parts), override_num_blocks=1, num_cpus=0, scheduling_strategy=here
-    ).map_batches(
-        _Measurer, fn_constructor_args=(pickle.dumps(plan), plan.digest(), kept), batch_size=1, batch_format="pyarrow",
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors), num_cpus=1, max_task_retries=MOST_TRIES,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the pinned version's remarks on how these arguments will be named
+        given = ray.data.read_datasource(
+            _reader(plan, source, parts), override_num_blocks=1, num_cpus=0, ray_remote_args={"scheduling_strategy": here}
+        ).map_batches(
+            _Measurer, fn_constructor_args=(pickle.dumps(plan), plan.digest(), kept), batch_size=1, batch_format="pyarrow",
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors), num_cpus=1, max_task_retries=MOST_TRIES,
+        )  # fmt: skip
     for batch in given.iter_batches(batch_size=1, batch_format="pyarrow", prefetch_batches=0):
         yield from batch.to_pylist()
 

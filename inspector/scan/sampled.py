@@ -72,7 +72,7 @@ def ask_rows(
         rows.append({"file": file, "row": row, **answer})
         if tell is not None:
             tell(number, len(chosen))
-    value = {**made, "answered": sum(row["error"] is None for row in rows), "rows": rows}
+    value = {**made, "answered": sum(row["tokens"] is not None for row in rows), "rows": rows}
     write_json(Path(folder) / LOGITS, value)
     return value
 

@@ -393,7 +393,7 @@ def summarise(folder: str | Path, tell: Callable[[int, int], None] | None = None
     }
 
 
-def current_summary(folder: str | Path) -> dict[str, Any]:
+def current_summary(folder: str | Path, tell: Callable[[int, int], None] | None = None) -> dict[str, Any]:
     """Give the summary that lies in the folder if it is of the parts that are there now, else make it.
 
     Errors: as of `summarise`.
@@ -406,7 +406,7 @@ def current_summary(folder: str | Path) -> dict[str, Any]:
         same = value["scan"]["id"] == scan_id(folder) and value["scan"]["parts"]["there"] == len(parts)
         if value["schema"] == SCHEMA and same and path.stat().st_mtime_ns >= newest:
             return value
-    return summarise(folder)
+    return summarise(folder, tell)
 
 
 def write_summary(folder: str | Path, value: dict[str, Any], page: str | None = None) -> tuple[Path, Path]:

@@ -16,7 +16,9 @@ def names() -> tuple[str, ...]:
     >>> names()
     ('comparison/1', 'heat/1', 'inspection/1', 'lint/1', 'logits/1', 'record/1', 'replay/1', 'sampler/1', 'scan-summary/1', 'verdict/1', 'whatif/1')
     """
-    return tuple(sorted("/".join(path.name.removesuffix(_ENDING).rsplit("-", 1)) for path in _FOLDER.glob(f"*{_ENDING}")))
+    return tuple(
+        sorted("/".join(path.name.removesuffix(_ENDING).rsplit("-", 1)) for path in _FOLDER.glob(f"*{_ENDING}"))
+    )
 
 
 def text(name: str) -> str:
