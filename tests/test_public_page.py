@@ -20,7 +20,7 @@ from typing import Any
 
 import fake_hub
 import pytest
-from page import ROOT, wait_for
+from page import NARROW, ROOT, Inspector, messages, shot, wait_for
 
 from inspector.ui import layout
 
@@ -411,3 +411,71 @@ def test_the_status_tells_the_truth_about_a_killed_sandbox(server: Server) -> No
     os.kill(zygote, signal.SIGKILL)
     assert server.call("view", view(session()))[2]["errors"] == []
     assert server.status()["children"]["restarts"] == said["children"]["restarts"] + 1
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.browser
+def test_the_page_runs_under_its_policy_waits_when_busy_and_says_what_the_server_is_at(
+    server: Server, browser: Any
+) -> None:
+    bench = Inspector(browser, server.url, extra_http_headers={"X-Forwarded-For": "10.0.0.5"})
+    page = bench.page
+    for pane, template in enumerate(("chatml", "raw")):
+        bench.choose(f"tokenizer{pane}", "bytes")
+        bench.choose(f"template{pane}", template)
+    for tab in [each for each in page.locator("[data-view]").all() if each.is_visible()]:
+        tab.click()
+        page.wait_for_timeout(100)
+    assert page.evaluate("() => { const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s); const i = document.createElement('img'); i.setAttribute('onerror', 'window.ran = 2'); i.src = 'data:,'; document.body.append(i); return new Promise((done) => setTimeout(() => done(window.ran === undefined), 300)); }")  # fmt: skip
+    assert bench.faults and all("Content Security Policy" in fault for fault in bench.faults)  # those two, and no other
+    assert len(bench.faults) == 2, bench.faults
+    bench.faults.clear()
+
+    flood = [server.begin("gradio_api/component_server", {"fn_name": "view", "data": view(session(), BUSY_PANE)}, "10.0.0.5") for _ in range(56)]  # fmt: skip
+    server.until(lambda said: said["admission"]["waiting"] >= 48, 20)
+    text = messages("typed while it is busy")
+    page.fill('[data-in="messages"]', text)
+    page.wait_for_selector(".ti-status:has-text('The server is busy')", timeout=30_000)
+    for name, context in (("busy", {}), ("busy-dark", {"dark": True})):
+        page.evaluate("dark => document.body.classList.toggle('dark', dark)", bool(context))
+        page.screenshot(path=shot(name))
+    assert page.input_value('[data-in="messages"]') == text
+    page.click('[data-act="help"]')
+    page.click(".ti-server summary")
+    page.wait_for_selector(
+        ".ti-server td:has-text('4 of 8 run')" if os.cpu_count() == 2 else ".ti-server td:has-text('wait')"
+    )
+    said = page.inner_text(".ti-server")
+    assert "everybody (strict limits)" in said and "✓ few system calls (seccomp)" in said and "60 s of CPU" in said
+    page.screenshot(path=shot("server-dark"))
+    page.evaluate("() => document.body.classList.remove('dark')")
+    for connection in flood:
+        connection.close()
+    page.keyboard.press("Escape")
+    bench.settle()
+    assert "typed while it is busy" in bench.pane(0)["text"] and bench.error("messages") == ""
+    assert [fault for fault in bench.faults if "429" not in fault] == []
+    bench.faults.clear()
+
+    large = messages("x" * 5_000_000)
+    page.evaluate("text => { const a = document.querySelector('[data-in=messages]'); a.value = text; a.dispatchEvent(new Event('input', { bubbles: true })); }", large)  # fmt: skip
+    page.wait_for_function("() => { const e = document.querySelector('[data-field=messages] .ti-err'); return !e.hidden && e.textContent.includes('4,194,304'); }", timeout=30_000)  # fmt: skip
+    assert page.evaluate("() => document.querySelector('[data-in=messages]').value.length") == len(large)
+    bench.type_in("messages", messages("Hi"))
+    assert bench.error("messages") == "" and [fault for fault in bench.faults if "413" not in fault] == []
+
+    page.set_viewport_size(NARROW)
+    page.click('[data-act="language"]')
+    page.click('[data-act="help"]')
+    page.wait_for_selector(".ti-server td:has-text('所有人')")
+    assert page.evaluate(
+        "() => document.querySelector('.ti-help').scrollWidth <= document.querySelector('.ti-help').clientWidth + 1"
+    )
+    page.screenshot(path=shot("server-phone"))
+    before = server.status()["children"]["warm"]
+    page.close()
+    server.until(lambda said: said["children"]["warm"] <= before - 2, 10)
+    assert bench.outside == []
+    bench.context.close()

@@ -149,6 +149,8 @@ class Gate:
             await _answer(send, 200, (await _in_thread(status.text, self.admission)).encode())
         elif method == "OPTIONS" or (method in ("GET", "HEAD") and _READ.fullmatch(path)):
             await self.app(scope, receive, send)
+        elif method == "POST" and _foreign(scope, path):
+            await _error(send, 403, _malformed("it comes from another site's page"))
         elif method == "POST" and _PAGE.fullmatch(path):
             await self._page(scope, receive, send)
         elif method == "POST" and _JOIN.fullmatch(path):
@@ -514,6 +516,13 @@ def client_of(scope: Scope) -> str:
     if found.version == 6:
         found = found.ipv4_mapped or found
     return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)
+
+
+def _foreign(scope: Scope, path: str) -> bool:
+    """True of what a browser sends for another site's page: to this page's own functions always, and to anything of a page
+    for oneself, which reaches what that site does not. Programs say nothing of this kind."""
+    other = _header(scope, b"sec-fetch-site") in ("cross-site", "same-site")
+    return other and (_PAGE.fullmatch(path) is not None or calls.own_machine())
 
 
 def _after_s(name: str) -> float | None:

@@ -11,7 +11,8 @@ from typing import Any
 
 from inspector import presets
 from inspector.errors import ErrorKind, InspectorError
-from inspector.processes import boot_command
+from inspector.processes import ENVIRONMENT_NAMES, ENVIRONMENT_SET, allowed_environment, boot_command
+from inspector.sources.cache import cache_dir
 
 TIMEOUT_S = 120
 _one_at_a_time = threading.Lock()
@@ -34,7 +35,16 @@ def loading_difference(preset: str) -> dict[str, Any] | None:
 def _asked(preset: str) -> dict[str, Any]:
     command = boot_command("inspector.ui.loading", "main", {"preset": preset})
     try:
-        run = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=True, stdin=subprocess.DEVNULL)
+        run = subprocess.run(
+            command,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            env=allowed_environment(
+                ENVIRONMENT_NAMES, (), {**ENVIRONMENT_SET, "INSPECTOR_CACHE": str(cache_dir().absolute())}
+            ),
+        )
     except subprocess.TimeoutExpired:
         raise _failed(ErrorKind.TimeLimit, f"AutoTokenizer took over {TIMEOUT_S} s") from None
     except subprocess.CalledProcessError as error:

@@ -58,7 +58,7 @@ class Asking {
     if (!slot.dirty || q < 0) return;
     const mine = (slot.asked += 1), started = (slot.started = performance.now()), { fields, panes } = this.read(), keys = keysOf({ fields, panes: [panes[q]] })[0];
     Object.assign(slot, { inFlight: true, dirty: false, sent: keys });
-    const waiting = setTimeout(() => this.status(t('computing'), 'busy'), 200);
+    const waiting = setTimeout(() => this.status(this.server.pauses ? this.server.line : t('computing'), 'busy'), 200);
     const slow = setTimeout(() => this.watch(slot, mine, started), SLOW_MS);
     const answer = await this.server.view({ session: this.session, turn: mine, at: this.at, base: slot.base, fields, panes: [panes[q]] }).then(opened).catch(() => undefined);
     clearTimeout(waiting); clearTimeout(slow);
@@ -80,6 +80,7 @@ class Asking {
     }
   }
   doing(slot, run, seconds) {
+    if (this.server.pauses) return this.server.line;
     const values = run ? { pane: letter(this.slots.indexOf(slot)), ref: show(run.ref).replaceAll('\u00b7', ' '), mb: (run.done / 1e6).toFixed(1) + (run.total ? ' / ' + (run.total / 1e6).toFixed(1) : '') } : {};
     return t(!run ? 'computing' : run.step === 'artifacts' ? (run.done ? 'doing_download' : 'doing_artifacts') : 'doing_rendering', values) + ' \u00b7 ' + Math.round(seconds) + ' s';
   }

@@ -15,6 +15,7 @@ class Keys {
     this.$('.ti-letters').checked = !this.lettersOff;
     this.$('.ti-keys tbody').replaceChildren(...HELP_KEYS.map(([keys, name]) => { const row = el('tr'), head = el('th', '', keys); head.scope = 'row'; row.append(head, el('td', '', t('help_' + name))); return row; }));
     this.$('.ti-help').showModal();
+    this.watchServer(this.$('.ti-server'));
   }
   key(event) {
     if (this.lettersOff && /^[a-z]$/i.test(event.key)) return;

@@ -7,7 +7,7 @@ class Server {
   // said: (text) => tells the person what is waited for, '' when it is over.
   constructor(functions, session, mostBytes, said) {
     const root = new URL((window.gradio_config.root || '.').replace(/[/]*$/, '/'), location.href);
-    Object.assign(this, { mostBytes, said, pauses: 0, newest: new Map(), address: new URL('gradio_api/component_server', root).href });
+    Object.assign(this, { mostBytes, said, pauses: 0, line: '', newest: new Map(), address: new URL('gradio_api/component_server', root).href });
     for (const name of functions) this[name] = (request) => this.call(name, request);
     addEventListener('pagehide', () => navigator.sendBeacon(this.address, bodyOf('page_closed', { session })));
   }
@@ -26,7 +26,8 @@ class Server {
   async status() { try { return await (await fetch(new URL('../status', this.address))).json(); } catch (error) { return null; } }
   async pause(seconds) {
     this.pauses += 1;
-    this.said(t('server_busy', { s: Math.max(1, Math.round(seconds)) }));
+    this.line = t('server_busy', { s: Math.max(1, Math.round(seconds)) });
+    this.said(this.line);
     await new Promise((done) => setTimeout(done, 1000 * seconds));
     this.pauses -= 1;
     if (!this.pauses) this.said('');

@@ -5,12 +5,13 @@ const STATUS_MS = 2000;
 class ServerStatus {
   listenServer() {
     const box = this.$('.ti-server');
-    box.addEventListener('toggle', () => { if (box.open) this.watchServer(box); });
+    box.addEventListener('toggle', () => this.watchServer(box));
   }
+  // Each time it comes into sight; the newest loop is the one that goes on.
   async watchServer(box) {
-    while (box.open && box.closest('dialog').open) {
-      const said = await this.server.status();
-      this.drawServer(said);
+    const mine = (this.watching = (this.watching || 0) + 1);
+    while (mine === this.watching && box.open && box.closest('dialog').open) {
+      this.drawServer(await this.server.status());
       await new Promise((done) => setTimeout(done, STATUS_MS));
     }
   }

@@ -17,7 +17,7 @@ ENGLISH = {
     "server_limits": "limits of a call",
     "server_limits_are": "{cpu} s of CPU, {wall} s in all, {memory} MiB of memory, {bytes} MB sent",
     "server_children": "children",
-    "server_children_are": "{live} of at most {most}, {warm} of them kept warm; the sandbox was restarted {restarts} times",
+    "server_children_are": "{live} of at most {most} live, {warm} of them a page's own; the sandbox was restarted {restarts} times",
     "server_calls": "calls",
     "server_calls_are": "{running} of {places} run, {waiting} of at most {most} wait; for models {model} of {model_places} run",
     "server_share": "of one page",
@@ -27,7 +27,7 @@ ENGLISH = {
     "server_model": "model process",
     "server_model_none": "none is running; {starts} were started",
     "server_model_runs": "running; {starts} were started",
-    "server_kept": "what you paste is kept for as long as it is computed; stored only if you make a share link",
+    "server_kept": "what you paste stays in memory while the page is open; it is stored only if you make a share link",
     "server_privacy": "privacy",
 }
 
@@ -48,7 +48,7 @@ CHINESE = {
     "server_limits": "每次调用的限制",
     "server_limits_are": "CPU {cpu} 秒,共 {wall} 秒,内存 {memory} MiB,发送 {bytes} MB",
     "server_children": "子进程",
-    "server_children_are": "{live} 个,最多 {most} 个,其中 {warm} 个保持就绪;沙箱重启过 {restarts} 次",
+    "server_children_are": "{live} 个,最多 {most} 个,其中 {warm} 个属于某个页面;沙箱重启过 {restarts} 次",
     "server_calls": "调用",
     "server_calls_are": "{running}/{places} 在运行,{waiting} 个等待(最多 {most});模型 {model}/{model_places} 在运行",
     "server_share": "每个页面",
@@ -58,6 +58,6 @@ CHINESE = {
     "server_model": "模型进程",
     "server_model_none": "没有在运行;启动过 {starts} 次",
     "server_model_runs": "在运行;启动过 {starts} 次",
-    "server_kept": "粘贴的内容只在计算期间保留;仅当您生成分享链接时才会保存",
+    "server_kept": "粘贴的内容仅在页面打开期间留在内存中;只有您生成分享链接时才会保存",
     "server_privacy": "隐私",
 }
