@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from inspector import caller
 from inspector.backends import PaddedRows, RawLogits, load_backend
 from inspector.backends.local import LocalBackend, check_ids, converted_folder
 from inspector.backends.worker import LocalWorker
@@ -384,22 +385,7 @@ def test_a_worker_killed_at_work_is_a_typed_error_and_the_next_request_works(mod
     assert len(worker.next_token_logits(model, [[1, 2]])[0].values) == 49152
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="sets another process's limit")
-def test_a_worker_without_memory_says_so_and_answers_the_next(ids, model, worker):
-    import resource
-
-    first, starts = worker.next_token_logits(model, [ids])[0].values, worker.starts
-    with open(f"/proc/{worker.pid()}/statm") as statm:
-        held = int(statm.read().split()[0]) * resource.getpagesize()
-    before = resource.prlimit(worker.pid(), resource.RLIMIT_AS, (held + (64 << 20), resource.RLIM_INFINITY))
-    error = refusal([7] * 3000, model, backend=worker)
-    assert error.kind is ErrorKind.MemoryLimit and error.remedy
-    resource.prlimit(worker.pid(), resource.RLIMIT_AS, before)
-    np.testing.assert_allclose(worker.next_token_logits(model, [ids])[0].values, first, atol=1e-3)
-    assert worker.starts == starts
-
-
-def test_a_cancelled_request_returns_at_once_and_does_not_answer_the_next(ids, model, worker):
+from inspector import caller, limits
     expected = worker.next_token_logits(model, [ids])[0].values
     cancel, starts = threading.Event(), worker.starts
 
@@ -408,10 +394,15 @@ def test_a_cancelled_request_returns_at_once_and_does_not_answer_the_next(ids, m
             cancel.set()
 
     began = time.monotonic()
-    with pytest.raises(CallCancelled):
-        worker.next_token_logits(model, [[1] * 700], report=stop, cancel=cancel)
+    given = {"cancel": cancel} if by == "argument" else {}
+    with pytest.raises(CallCancelled), caller.asked_by(caller.Caller("a visitor", cancel=cancel)):
+        worker.next_token_logits(model, [[1] * 700], report=stop, **given)
     assert time.monotonic() - began < 5
-    assert np.array_equal(worker.next_token_logits(model, [ids])[0].values, expected)
+    again = worker.next_token_logits(model, [ids])[0]
+    assert np.array_equal(again.values, expected) and again.reused == len(ids)
+    with caller.asked_by(caller.Caller(f"another visitor, {by}")):
+        other = worker.next_token_logits(model, [ids])[0]
+    assert np.array_equal(other.values, expected) and other.reused == 0  # the worker keeps visitors apart
     assert worker.starts == starts
 
 

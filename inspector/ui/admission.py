@@ -33,7 +33,8 @@ TICK_S = 0.05
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much is admitted. Of the places for models an address has at most half. Units: calls; `wait_s` seconds; `body_bytes` of one request, `address_bytes` of all that one
-    address has under way, `total_bytes` of all addresses, `body_s` seconds for one to arrive; `streams`: answers that an address reads at a time."""
+    address has under way, `total_bytes` of all addresses, `body_s` seconds for one to arrive; `streams`: answers that an address reads at a time,
+    `requests`: of all kinds that it has under way."""
 
     places: int
     model_places: int
@@ -48,17 +49,18 @@ class Bounds:
     total_bytes: int
     body_s: float
     streams: int
+    requests: int
 
 
 # For oneself: nothing that a person does comes near these.
 LOCAL = Bounds(
     places=max(16, 4 * _CORES), model_places=8, session_running=16, session_waiting=256, address_running=32, address_waiting=1024,
-    waiting=1024, wait_s=600.0, body_bytes=256 << 20, address_bytes=1 << 30, total_bytes=4 << 30, body_s=600.0, streams=1024,
+    waiting=1024, wait_s=600.0, body_bytes=256 << 20, address_bytes=1 << 30, total_bytes=4 << 30, body_s=600.0, streams=1024, requests=4096,
 )  # fmt: skip
 # For strangers. A page with six panes asks for six at a time and compares five: eleven wait at most.
 PUBLIC = Bounds(
     places=4 * _CORES, model_places=2, session_running=2, session_waiting=16, address_running=max(2, 2 * _CORES), address_waiting=48,
-    waiting=256, wait_s=20.0, body_bytes=4 << 20, address_bytes=32 << 20, total_bytes=256 << 20, body_s=30.0, streams=32,
+    waiting=256, wait_s=20.0, body_bytes=4 << 20, address_bytes=32 << 20, total_bytes=256 << 20, body_s=30.0, streams=32, requests=128,
 )  # fmt: skip
 
 

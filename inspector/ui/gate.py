@@ -17,14 +17,19 @@ import contextvars
 import ipaddress
 import itertools
 import json
+import math
 import os
 import re
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
+
+import gradio as gr
+from gradio.context import LocalContext
 
 from inspector import limits
 from inspector.caller import Caller, asked_by
@@ -67,6 +72,8 @@ _GIVES_UP: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
     "page_closed": lambda asked: None,
 }
 MODEL_FUNCTIONS = frozenset({"verdict", "heat", "sampler", "walk", "whatif", "vocabulary_trial", "next_token"})
+STATUS_S = 0.1
+SHORT = 1 << 16  # bytes that are parsed at once, in no thread
 UNREAD_S = 60.0  # how long Gradio keeps an answer that nobody fetches
 DRAIN_S, DRAIN_TIMES = (
     5.0,
@@ -79,13 +86,22 @@ class _ClientGone(Exception):
 
 
 class _Held:
-    """The bytes that an address has under way with one request, until it is let go."""
+    """One request that an address has under way, and its bytes, until it is let go."""
 
-    def __init__(self, by_address: Counter[str], address: str, bounds: Bounds) -> None:
-        self._by_address, self._address, self._bounds, self._size = by_address, address, bounds, 0
+    def __init__(self, by_address: Counter[str], requests: Counter[str], address: str, bounds: Bounds) -> None:
+        self._by_address, self._requests, self._address, self._bounds, self._size = (
+            by_address,
+            requests,
+            address,
+            bounds,
+            0,
+        )
+        self._requests[address] += 1
 
     def grow(self, size: int) -> None:
         """Errors: Busy where all that this address, or that everybody, has under way is too much."""
+        if self._requests[self._address] > self._bounds.requests:
+            raise busy(f"{self._bounds.requests} requests are under way from your address")
         self._by_address[self._address] += max(0, size - self._size)
         self._size = max(size, self._size)
         own, most = self._by_address[self._address], self._bounds.address_bytes
@@ -97,6 +113,9 @@ class _Held:
         if self._by_address[self._address] <= 0:
             del self._by_address[self._address]
         self._size = 0
+        self._requests[self._address] -= 1
+        if self._requests[self._address] <= 0:
+            del self._requests[self._address]
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +138,10 @@ class Gate:
         self.app, self.functions, self.admission = app, functions, admission
         self.bounds = admission.bounds
         self._bytes: Counter[str] = Counter()  # of bodies under way, by address
+        self._requests: Counter[str] = Counter()
         self._streams: Counter[str] = Counter()
+        self._told: tuple[float, bytes] = (-math.inf, b"")  # when the status was asked for, and what it was
+        self._telling = asyncio.Lock()
         self._joined: dict[str, list[_Call]] = {}  # by session hash or event id, until they are over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -146,7 +168,7 @@ class Gate:
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"].removeprefix(scope.get("root_path", "")) or "/", scope["method"]
         if method in ("GET", "HEAD") and path == "/status":
-            await _answer(send, 200, (await _in_thread(status.text, self.admission)).encode())
+            await _answer(send, 200, await self._status())
         elif method == "OPTIONS" or (method in ("GET", "HEAD") and _READ.fullmatch(path)):
             await self.app(scope, receive, send)
         elif method == "POST" and _foreign(scope, path):
@@ -166,24 +188,31 @@ class Gate:
         else:
             await _error(send, 404, _closed())
 
+    async def _status(self) -> bytes:
+        """Give the status as it is or was a moment ago, so that asking often costs nothing."""
+        async with self._telling:
+            if time.monotonic() - self._told[0] > STATUS_S:
+                self._told = time.monotonic(), (await _in_thread(status.text, self.admission)).encode()
+            return self._told[1]
+
     # ---- the page ---------------------------------------------------------------------------------------------------
 
     async def _page(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call of the page's script: a JSON string, errors in the form of its own function."""
         address = client_of(scope)
-        with contextlib.closing(_Held(self._bytes, address, self.bounds)) as held:
+        with contextlib.closing(_Held(self._bytes, self._requests, address, self.bounds)) as held:
             try:
                 told = _header(scope, b"x-inspector-size")
                 if told.isdigit() and int(told[:18]) > self.bounds.body_bytes:  # the page did not send it
                     raise too_large(int(told[:18]), self.bounds.body_bytes)
-                record = await _in_thread(_parsed, await self._read(scope, receive, held))
+                record = await _json(await self._read(scope, receive, held))
             except InspectorError as error:
                 named = _header(scope, b"x-inspector-function")  # the body does not say it
                 await self._say(send, self.functions.get(named), error)
                 return
-            await self._asked(record, address, receive, send)
+            await self._asked(record, address, scope, receive, send)
 
-    async def _asked(self, record: Any, address: str, receive: Receive, send: Send) -> None:
+    async def _asked(self, record: Any, address: str, scope: Scope, receive: Receive, send: Send) -> None:
         name, data = (record.get("fn_name"), record.get("data")) if isinstance(record, dict) else (None, None)
         function = self.functions.get(name) if isinstance(name, str) else None
         if not isinstance(name, str) or function is None:
@@ -198,7 +227,7 @@ class Gate:
                 if name in _GIVES_UP:
                     lane = _GIVES_UP[name](asked)
                     self.admission.cancel_session(address, session, lane)
-                await self._say(send, function, None, await _called(caller, function, data))
+                await self._say(send, function, None, await _called(caller, function, data, scope))
                 return
             try:
                 ticket = self.admission.reserve(
@@ -207,7 +236,7 @@ class Gate:
                 )  # fmt: skip
                 try:
                     await self._granted(ticket)
-                    text = await _called(caller, function, data)
+                    text = await _called(caller, function, data, scope)
                 finally:
                     self.admission.leave(ticket)
             except (InspectorError, CallCancelled) as error:
@@ -250,10 +279,10 @@ class Gate:
         """Pass a call of a named endpoint on to Gradio. `queued`: it is answered later; None: it calls nothing."""
         address = client_of(scope)
         with contextlib.ExitStack() as undone:
-            held = undone.enter_context(contextlib.closing(_Held(self._bytes, address, self.bounds)))
+            held = undone.enter_context(contextlib.closing(_Held(self._bytes, self._requests, address, self.bounds)))
             try:
                 body = await self._read(scope, receive, held)
-                own = self._own_hash(await _in_thread(_parsed, body), address)
+                own = self._own_hash(await _json(body), address)
                 call = None if queued is None else self._reserved(address, own)
             except InspectorError as error:
                 await self._refuse(send, error)
@@ -393,15 +422,15 @@ class Gate:
         if self._streams[address] >= self.bounds.streams:
             await self._refuse(send, busy(f"{self.bounds.streams} answers are being read from your address"))
             return
-        with contextlib.closing(_Held(self._bytes, address, self.bounds)) as held:
+        with contextlib.closing(_Held(self._bytes, self._requests, address, self.bounds)) as held:
             try:
                 body = await self._read(scope, receive, held)
             except InspectorError as error:
                 await self._refuse(send, error)
                 return
-            await self._told(scope, body, address, receive, send)
+            await self._tools(scope, body, address, receive, send)
 
-    async def _told(self, scope: Scope, body: bytes, address: str, receive: Receive, send: Send) -> None:
+    async def _tools(self, scope: Scope, body: bytes, address: str, receive: Receive, send: Send) -> None:
         cancel, gone = threading.Event(), asyncio.Event()
         session = f"mcp-{address}"
 
@@ -540,6 +569,11 @@ def _lane(name: str, asked: Mapping[str, Any]) -> str | None:
     return " ".join([name, *slots] if name in ("view", "safe", "findings", "heat") else [name])
 
 
+async def _json(body: bytes) -> Any:
+    """Errors: OptionInvalid."""
+    return _parsed(body) if len(body) < SHORT else await _in_thread(_parsed, body)
+
+
 def _parsed(body: bytes) -> Any:
     """Errors: OptionInvalid."""
     try:
@@ -552,10 +586,13 @@ def _header(scope: Scope, wanted: bytes) -> str:
     return next((value.decode("latin-1") for name, value in scope["headers"] if name == wanted), "")
 
 
-async def _called(caller: Caller, function: Callable[[Any], str], data: Any) -> str:
+async def _called(caller: Caller, function: Callable[[Any], str], data: Any, scope: Scope) -> str:
     """Run a page function for its caller; a fault of ours is an error in the function's own shape."""
 
     def work() -> str:
+        # Where the package `spaces` looks for the visitor on whose account a GPU is borrowed.
+        LocalContext.request.set(gr.Request(gr.routes.fastapi.Request(scope)))
+        LocalContext.blocks.set(scope["app"].get_blocks())
         with asked_by(caller):
             try:
                 return function(data)
