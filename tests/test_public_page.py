@@ -76,7 +76,7 @@ class Server:
         """Wait until the status says so; how long it took."""
         began = time.monotonic()
         while not condition(found := self.status()):
-            assert time.monotonic() - began < seconds, found
+            assert time.monotonic() - began < seconds, found["children"] | found["admission"]
             time.sleep(0.05)
         return time.monotonic() - began
 
@@ -270,11 +270,16 @@ def test_work_for_a_client_who_left_ends_within_a_second(server: Server, how: st
     else:
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "inspect", "arguments": given}}
         asked = server.begin("gradio_api/mcp/", call)
-    server.until(lambda said: said["admission"]["running"] == 1 and burning(server), 10)
-    asked.close()
+    found: list[int] = []
     began = time.monotonic()
-    while burning(server):
-        assert time.monotonic() - began < 1, "the child still runs"
+    while not found:
+        assert time.monotonic() - began < 20, server.status()["admission"]
+        found = burning(server)
+    assert server.status()["admission"]["running"] == 1
+    asked.close()
+    began, most = time.monotonic(), 1 if os.getloadavg()[0] < 2 * (os.cpu_count() or 1) else 5
+    while any(Path(f"/proc/{pid}").exists() for pid in found):
+        assert time.monotonic() - began < most, "the child still runs"
         time.sleep(0.02)
 
 
@@ -282,14 +287,16 @@ def burning(server: Server) -> list[int]:
     """Children of the sandbox that use the processor."""
 
     def ticks(pid: int) -> int:
+        """Of the processor; -1 for the zygote, which forks them, and for what is gone."""
         try:
-            return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-        except (OSError, ValueError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
             return -1
+        return -1 if int(fields[1]) == server.process.pid else int(fields[11]) + int(fields[12])
 
     found = {pid: ticks(pid) for pid in server.processes()}
     time.sleep(0.15)
-    return [pid for pid, before in found.items() if ticks(pid) > before + 3]
+    return [pid for pid, before in found.items() if ticks(pid) > before >= 0]
 
 
 def test_who_waited_and_left_is_forgotten_and_a_closed_page_leaves_no_child(server: Server) -> None:
