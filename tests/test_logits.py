@@ -385,7 +385,23 @@ def test_a_worker_killed_at_work_is_a_typed_error_and_the_next_request_works(mod
     assert len(worker.next_token_logits(model, [[1, 2]])[0].values) == 49152
 
 
-from inspector import caller, limits
+@pytest.mark.skipif(sys.platform != "linux", reason="sets another process's limit")
+def test_a_worker_without_memory_says_so_and_answers_the_next(ids, model, worker):
+    import resource
+
+    first, starts = worker.next_token_logits(model, [ids])[0].values, worker.starts
+    with open(f"/proc/{worker.pid()}/statm") as statm:
+        held = int(statm.read().split()[0]) * resource.getpagesize()
+    before = resource.prlimit(worker.pid(), resource.RLIMIT_AS, (held + (64 << 20), resource.RLIM_INFINITY))
+    error = refusal([7] * 3000, model, backend=worker)
+    assert error.kind is ErrorKind.MemoryLimit and error.remedy
+    resource.prlimit(worker.pid(), resource.RLIMIT_AS, before)
+    np.testing.assert_allclose(worker.next_token_logits(model, [ids])[0].values, first, atol=1e-3)
+    assert worker.starts == starts
+
+
+@pytest.mark.parametrize("by", ["argument", "caller"])
+def test_a_cancelled_request_returns_at_once_and_does_not_answer_the_next(ids, model, worker, by):
     expected = worker.next_token_logits(model, [ids])[0].values
     cancel, starts = threading.Event(), worker.starts
 
