@@ -48,6 +48,8 @@ class TokenFlag(enum.IntFlag):
 
 
 CONTROL = TokenFlag.SPECIAL | TokenFlag.ADDED  # of ids; `control_mask` tells which tokens act as such
+_UNKNOWN = int(TokenFlag.UNKNOWN)  # above the two of CONTROL. As plain ints: numpy takes an enum ten times as long
+_CONTROL_OR_UNKNOWN = int(CONTROL | TokenFlag.UNKNOWN)
 FLAG_NAMES: tuple[str, ...] = tuple(flag.name.lower() for flag in TokenFlag if flag.name)
 CONTENT_KINDS = (
     SegmentKind.MESSAGE,
@@ -145,7 +147,7 @@ class Encoding:
     def counts(self) -> dict[str, dict[str, int]]:
         """Count tokens by origin and by path; each of the two sums equals the length."""
         segments = self.rendered.segments
-        in_prompt = (self.flags & TokenFlag.GENERATION_PROMPT) != 0
+        in_prompt = (self.flags & int(TokenFlag.GENERATION_PROMPT)) != 0
         by_origin: dict[str, int] = {}
         by_path: dict[str, int] = {}
         rows, tally = np.unique(np.where(in_prompt, -2, self.segment), return_counts=True)
@@ -221,7 +223,8 @@ def control_mask(flags: np.ndarray) -> np.ndarray:
 
     Shapes: `flags` as in `Encoding.flags`; bool of the same shape.
     """
-    return ((flags & CONTROL) != 0) & ((flags & TokenFlag.UNKNOWN) == 0)
+    known = flags & _CONTROL_OR_UNKNOWN
+    return (known != 0) & (known < _UNKNOWN)
 
 
 def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Encoding:
@@ -370,7 +373,7 @@ def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
 def _known_flags(utf8: bytes, raw: RawEncoding, tokenizer: Tokenizer) -> np.ndarray:
     """Give the flags of the ids, without UNKNOWN where the text is the unknown token's own spelling: nothing is lost there."""
     flags = _id_flags(tokenizer, raw.input_ids)
-    unknown = np.flatnonzero((flags & TokenFlag.UNKNOWN) != 0)
+    unknown = np.flatnonzero(flags & _UNKNOWN)
     if len(unknown):
         lost = tokenizer.special_token_ids["unk_token"]
         spellings = {added.content.encode() for added in tokenizer.added_tokens if added.id == lost}
@@ -505,7 +508,7 @@ def _safe(rendered: Rendered, raw: RawEncoding, flags: np.ndarray, tokenizer: To
     encoded whole with added-token matching off: no boundary is invented at a template/content seam. All other
     stretches keep their tokens.
     """
-    injected = (flags & TokenFlag.FROM_CONTENT) != 0
+    injected = (flags & int(TokenFlag.FROM_CONTENT)) != 0
     if tokenizer.control_needs_template or not injected.any():
         return raw
     walls = np.flatnonzero(control_mask(flags) & ~injected)

@@ -19,11 +19,12 @@ def check(subject: Subject) -> Iterator[Finding]:
         rows = sorted(set(subject.rows_of.get(path, ())))
         if not isinstance(content, str) or not rows or subject.gone(f"messages[{index}]"):
             continue
-        if any(segments.field_start[row] < 0 for row in rows):
+        copied = [(int(segments.field_start[row]), int(segments.end[row] - segments.start[row])) for row in rows]
+        if any(start < 0 for start, _length in copied):
             continue  # rewritten text has no place in the field: nothing can be said
-        lost = _lost(content.encode("utf-8", "replace"), [
-            (int(segments.field_start[row]), int(segments.end[row] - segments.start[row])) for row in rows
-        ])  # fmt: skip
+        if copied[0] == (0, len(content)) and content.isascii():
+            continue  # the first copy is all of it
+        lost = _lost(content.encode("utf-8", "replace"), copied)
         if lost.strip():
             yield RULE.finding(
                 f"{len(lost)} of {len(content.encode('utf-8', 'replace'))} bytes are not in the prompt: {shown(lost.decode('utf-8', 'ignore'))}",

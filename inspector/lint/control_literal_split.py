@@ -34,7 +34,9 @@ LISTED = 4
 
 def _literals(subject: Subject, encoding: Encoding) -> dict[bytes, re.Match[bytes]]:
     """Give the strings that the template wrote, look like control tokens and are none, with their first place."""
-    look_alike = (encoding.flags & TokenFlag.LOOK_ALIKE) != 0
+    look_alike = (encoding.flags & int(TokenFlag.LOOK_ALIKE)) != 0
+    if not look_alike.any():
+        return {}
     marked = np.flatnonzero(look_alike & np.isin(subject.token_kinds, TEMPLATE_KINDS))
     found: dict[bytes, re.Match[bytes]] = {}
     for run in np.split(marked, np.flatnonzero(np.diff(marked) != 1) + 1):

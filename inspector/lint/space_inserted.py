@@ -19,7 +19,9 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     after = np.flatnonzero(control_mask(encoding.flags)[:-1]) + 1
     ids = encoding.input_ids[after]
-    blank = [i for i in np.unique(ids).tolist() if encoding.tokenizer.token_bytes(i).startswith(b" ")]
+    blank = [i for i in set(ids.tolist()) if encoding.tokenizer.token_bytes(i).startswith(b" ")]
+    if not blank:
+        return
     found = [index for index in after[np.isin(ids, blank)].tolist() if not _is_blank(encoding, index)]
     if found:
         yield RULE.finding(

@@ -180,8 +180,8 @@ class Subject:
         if self.rendered is None:
             return 0
         segments = self.rendered.segments
-        rows = np.flatnonzero(~np.isin(segments.kind, TEMPLATE_KINDS))
-        return int(segments.start[rows[0]]) if len(rows) else len(self.utf8)
+        written = (segments.kind != TEMPLATE_KINDS[0]) & (segments.kind != TEMPLATE_KINDS[1])
+        return int(segments.start[int(written.argmax())]) if written.any() else len(self.utf8)
 
     # --- tokens ---------------------------------------------------------------------------------------------------
 
@@ -266,7 +266,7 @@ class Subject:
 
     def flagged(self, flag: TokenFlag) -> list[int]:
         """List the tokens that have a flag."""
-        return [] if self.encoding is None else np.flatnonzero((self.encoding.flags & flag) != 0).tolist()
+        return [] if self.encoding is None else np.flatnonzero(self.encoding.flags & int(flag)).tolist()
 
     @functools.cached_property
     def token_kinds(self) -> np.ndarray:

@@ -132,6 +132,9 @@ NAMES = tuple(column.name for column in COLUMNS)
 SCHEMA = pa.schema([pa.field(column.name, column.type, metadata={"doc": column.doc}) for column in COLUMNS])
 
 
+_EMPTY = {column.name: [] if pa.types.is_nested(column.type) else None for column in COLUMNS}
+
+
 def empty_row() -> dict[str, object]:
-    """Give a row with nothing in it: null, and the lists empty."""
-    return {column.name: None if not pa.types.is_nested(column.type) else [] for column in COLUMNS}
+    """Give a row with nothing in it: null, and the lists empty (shared: a value replaces one, nothing is put into it)."""
+    return dict(_EMPTY)

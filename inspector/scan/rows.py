@@ -190,7 +190,7 @@ def _count_columns(inspection: Inspection, encoding: Encoding) -> dict[str, Any]
 
 
 def _flagged(flags: np.ndarray, flag: TokenFlag) -> int:
-    return int(np.count_nonzero(flags & flag))
+    return int(np.count_nonzero(flags & int(flag)))
 
 
 def _by_role(inspection: Inspection, by_path: dict[str, int]) -> tuple[dict[str, int], int, int]:
