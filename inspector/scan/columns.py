@@ -132,7 +132,7 @@ NAMES = tuple(column.name for column in COLUMNS)
 SCHEMA = pa.schema([pa.field(column.name, column.type, metadata={"doc": column.doc}) for column in COLUMNS])
 
 
-_EMPTY = {column.name: [] if pa.types.is_nested(column.type) else None for column in COLUMNS}
+_EMPTY: dict[str, object] = {column.name: [] if pa.types.is_nested(column.type) else None for column in COLUMNS}
 
 
 def empty_row() -> dict[str, object]:

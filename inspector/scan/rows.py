@@ -291,6 +291,8 @@ def _prefix_columns(fitting: Fitting, side: PlanSide) -> dict[str, Any]:
     growing = growing_prompts(begun.call, begun.tokenizer)
     plain = growing if isinstance(growing, PlainPrompts) else None
     most = None if plain is None else 0
+    if plain is not None:
+        plain.know(total, side.options.add_generation_prompt, fitting.whole.rendered.text)
     try:
         table = prefix_table(begun.conversation, assemble, growing=growing, most_partings=most)
     except InspectorError:

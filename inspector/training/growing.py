@@ -126,6 +126,10 @@ class PlainPrompts:
         given = self._calls[False]  # the reference strips what is traced each time: once is enough
         self._plain = {name: plain(getattr(given, name)) for name in ("messages", "tools", "documents", "kwargs")}
 
+    def know(self, count: int, asks: bool, text: str) -> None:
+        """Take the text of an input that is rendered already."""
+        self._known[count, asks] = Rope(text, None, None, self._sections.counted(text))
+
     def call(self, count: int, asks: bool) -> TemplateCall:
         """Give what the template is given for the first `count` messages."""
         call = self._calls[asks]
