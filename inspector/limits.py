@@ -67,7 +67,9 @@ class Limits:
     tokenizer_bytes: int = _of("bytes of one tokenizer file, metadata of a GGUF apart")
     vocabulary: int = _of("tokens of a vocabulary")
     logits_tokens: int = _of("tokens that a model is asked about")
-    export_bytes: int = _of("bytes of a file that the page exports")
+    export_bytes: int = _of("bytes of what the page exports: a file, or several packed")
+    export_file_bytes: int = _of("bytes of one file of an export, unpacked")
+    record_chars: int = _of("characters of a record that the page opens")
     api_chars: int = _of("characters of an endpoint's answer")
 
     @classmethod
@@ -92,7 +94,7 @@ LOCAL = Limits(
     max_calls=1000, supersede_after_s=5,
     request_bytes=64_000_000, json_depth=64, object_keys=100_000, messages=100_000, template_bytes=4 * MIB,
     rendered_chars=256_000_000, tokenizer_bytes=1024 * MIB, vocabulary=1 << 24, logits_tokens=1_000_000,
-    export_bytes=200_000_000, api_chars=256_000_000,
+    export_bytes=200_000_000, export_file_bytes=512_000_000, record_chars=64_000_000, api_chars=256_000_000,
 )  # fmt: skip
 # One render of a real template takes milliseconds, the largest template has 45.6 KB, the largest vocabulary 262,144.
 PUBLIC = Limits(
@@ -102,7 +104,7 @@ PUBLIC = Limits(
     supersede_after_s=2,
     request_bytes=2_000_000, json_depth=64, object_keys=10_000, messages=5_000, template_bytes=128 << 10,
     rendered_chars=1_000_000, tokenizer_bytes=64 * MIB, vocabulary=1_000_000, logits_tokens=4_096,
-    export_bytes=12_000_000, api_chars=8_000_000,
+    export_bytes=12_000_000, export_file_bytes=64_000_000, record_chars=8_000_000, api_chars=8_000_000,
 )  # fmt: skip
 # Jobs whose answer needs many runs of a conversation that takes one run 0.2 s (200 messages, 87 kB; CPU, this measured):
 HEAVY_JOBS = frozenset({

@@ -82,7 +82,7 @@ def rendering(name: str) -> Iterator[None]:
             raise
         for each in (error, error.__cause__, error.__context__):  # their frames hold what filled the memory
             traceback.clear_frames(each.__traceback__ if each is not None else None)
-        raise memory_limit(name, error.where) from None
+        raise memory_limit(name, error) from None
 
 
 @contextlib.contextmanager
@@ -262,14 +262,14 @@ def _setting(limits: Limits, name: str) -> str:
     return heavy if getattr(limits, name) == getattr(limits, heavy) else name
 
 
-def memory_limit(template: str, where: dict[str, Any]) -> InspectorError:
-    """Make the error of a template that needs more memory than a child has."""
+def memory_limit(template: str, error: InspectorError) -> InspectorError:
+    """Say in the error of a template that found no more memory how much a child has."""
     return InspectorError(
         ErrorKind.MemoryLimit,
         f"the template {template} needs more than the limit of {in_force().memory_mb:,} MiB of memory",
-        stage="render",
-        where=where | {"template": template, "limit": "memory_mb"},
-        remedy=or_raise("make the text that the template builds smaller", "memory_mb"),
+        stage=error.stage,
+        where=error.where | {"template": template, "limit": "memory_mb"},
+        remedy=or_raise(error.remedy, "memory_mb"),
     )
 
 

@@ -34,7 +34,6 @@ Progress = Callable[[int, int, str], None]
 _lock = threading.Lock()
 _sandbox: Sandbox | None = None
 _worker: Backend | None = None
-MOST_EXPORTED = 512_000_000  # bytes of one exported file
 OWN = "own"  # the session of a caller that serves one person: its child keeps its tokenizers
 _ANSWER_LIMITS = JsonLimits(depth=1000)  # our own answers: only the spelling of numbers matters
 
@@ -422,17 +421,14 @@ def exported(answer: dict[str, Any]) -> tuple[File, ...]:
 
 def _inflated(data: bytes, size: int) -> bytes:
     """Errors: OutputTooLarge."""
-    if size <= MOST_EXPORTED:
+    limit = limits.in_force().export_file_bytes
+    if size <= limit:
         found = zlib.decompressobj().decompress(data, size + 1)
         if len(found) == size:
             return found
-    raise InspectorError(
-        ErrorKind.OutputTooLarge,
-        f"a file of the export has {size:,} bytes, the limit is {MOST_EXPORTED:,}",
-        stage="sandbox",
-        where={"limit": MOST_EXPORTED},
-        remedy="export a shorter request, or csv",
-    )
+    what, where = f"a file of the export has {size:,} bytes; the limit is {limit:,}", {"limit": limit}
+    remedy = "export a shorter request, or csv"
+    raise limits.over("export_file_bytes", what, ErrorKind.OutputTooLarge, "sandbox", remedy, where)
 
 
 def labels(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from inspector import service
-from inspector.errors import InspectorError
+from inspector import limits, service
+from inspector.errors import ErrorKind, InspectorError
 from inspector.jsontext import loads
 from inspector.parting import LIMITS
 from inspector.replay import read_record
@@ -16,7 +16,6 @@ from inspector.request import dump_request
 from inspector.ui.calls import answered, malformed, own_machine
 from inspector.withheld import is_local
 
-MOST_CHARS = 64_000_000
 _EDITORS = {"messages": "messages", "tools": "tools", "documents": "documents", "arguments": "chat_template_kwargs"}
 
 
@@ -26,8 +25,10 @@ def open_record(request: Any) -> str:
 
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
         text = request.get("text")
-        if not isinstance(text, str) or len(text) > MOST_CHARS:
+        if not isinstance(text, str):
             raise malformed()
+        what, remedy = f"the record has {len(text):,} characters", "open it with python -m inspector replay"
+        limits.check("record_chars", len(text), what, ErrorKind.InputTooLarge, "request", remedy)
         value = read_record(text.encode("utf-8", "surrogatepass"))
         replayed = _replayed(value, session)
         if value["options"]["continue_final_message"]:
