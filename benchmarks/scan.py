@@ -5,7 +5,7 @@ and reasoning. Per core: CPU seconds a row of the bare loop (`apply_chat_templat
 same JSON Lines) and of rows.py with all columns, interleaved in one process. The engine: wall time of one worker and of
 two on the same rows, and the parent's memory as the scan goes on.
 
-Run: python -m benchmarks.scan [--rows N] [--tokenizer ID] [--write FILE] [--core | --engine]
+Run: python -m benchmarks.scan [--rows N] [--tokenizer ID] [--write FILE] [--core | --engine | --sampled]
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import random
+import resource
 import shutil
 import statistics
 import tempfile
@@ -181,6 +182,34 @@ def engine(tokenizer: str, count: int, workers: tuple[int, ...] = (1, 2)) -> Non
             print(f"{tokenizer}: {rates[workers[-1]] / rates[workers[0]]:.2f} x with {workers[-1]} workers")
 
 
+def sampled(tokenizer: str, counts: tuple[int, ...], sample: int = 500) -> None:
+    """Print what growing files cost: finding their rows, and CPU a row of a sample of them in this process."""
+    from inspector.scan import source
+    from inspector.scan.rows import scan_rows
+
+    plan = plan_of(tokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        block = Path(folder) / "block.jsonl"
+        write(block, counts[0])
+        for count in counts:
+            path = Path(folder) / f"rows-{count}.jsonl"
+            with path.open("wb") as file:
+                for _ in range(count // counts[0]):
+                    file.write(block.read_bytes())
+            began = time.process_time()
+            opened = source.open_source([path], sample=sample)
+            found = time.process_time() - began
+            began, done = time.process_time(), 0
+            for part in opened.parts:
+                for batch in source.read_part(opened, part):
+                    done += scan_rows(plan, batch).num_rows
+            spent = time.process_time() - began
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            print(f"{tokenizer}: {count} rows ({path.stat().st_size >> 20} MiB) found in {found:.2f} s CPU, {done} of them"
+                  f" measured at {spent / done * 1000:.2f} ms; peak {peak} MiB", flush=True)  # fmt: skip
+            path.unlink()
+
+
 def main() -> None:
     """Run what the options name."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -189,7 +218,11 @@ def main() -> None:
     options.add_argument("--write", type=Path, help="write the rows there and do nothing else")
     options.add_argument("--core", action="store_true", help="the cost a row only")
     options.add_argument("--engine", action="store_true", help="the engine only")
+    options.add_argument("--sampled", action="store_true", help="a sample of 10,000, 100,000 and 1,000,000 rows")
     chosen = options.parse_args()
+    if chosen.sampled:
+        sampled(chosen.tokenizer, (10_000, 100_000, 1_000_000))
+        return
     if chosen.write:
         write(chosen.write, chosen.rows)
         return

@@ -7,6 +7,7 @@ import csv
 import errno
 import json
 import random
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +23,9 @@ from inspector.budget import BudgetRejected
 from inspector.cli import app
 from inspector.errors import InspectorError
 from inspector.job import make_options, prepare
+from inspector.limits import LOCAL
 from inspector.pipeline import begin, run
+from inspector.sandbox import death_error
 from inspector.scan import local, output
 from inspector.scan.columns import COLUMNS, SCHEMA
 from inspector.scan.engine import run_part
@@ -406,6 +409,22 @@ def test_a_child_that_answers_nonsense_costs_its_rows_only(tmp_path: Path) -> No
 
     found = run_part(chosen, source, source.parts[0], lies).to_pylist()
     assert [row["error_kind"] for row in found] == [None, None, None, "WorkerCrashed", None, None]
+
+
+def test_a_child_that_is_killed_from_outside_costs_no_row(tmp_path: Path) -> None:
+    path = lines(tmp_path / "rows.jsonl", [{"messages": chat(f"Row {k}", "Ho")} for k in range(90)])
+    chosen, source = plan(side(tokenizer="bytes"), prefix=False), open_source([path])
+    calls: list[int] = []
+
+    def killed(plan: ScanPlan, batch: RowBatch) -> bytes:
+        calls.append(len(batch))
+        if len(calls) in (2, 3):  # in the second batch, and again while its first row is alone
+            raise death_error(signal.SIGKILL, 0.0, LOCAL)
+        return measured(plan, batch)
+
+    found = run_part(chosen, source, source.parts[0], killed).to_pylist()
+    assert calls[:5] == [64, 26, 1, 1, 1] and [row["row"] for row in found] == list(range(90))
+    assert not [row["error_message"] for row in found if row["error_kind"]]
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

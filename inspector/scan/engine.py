@@ -1,7 +1,7 @@
 """Work on one part: read its rows, have children measure them, and give its table. What every engine calls.
 
 A hostile row ends in its own error row. When a batch meets a limit or kills its child, its rows are sent one by one
-until the row is found that does it again alone, and the rest go on together: a batch is answered after a few seconds
+until the row is found that does it again alone (twice, where its child died), and the rest go on together: a batch is answered after a few seconds
 as far as it got, so a limit is always the fault of one row, and halving would only run into it once more for each half.
 What a child answers is checked against the schema: it is not to be trusted.
 """
@@ -82,18 +82,21 @@ def _measured(plan: ScanPlan, batch: RowBatch, measure: Measure) -> Iterator[pa.
         error = InspectorError.from_dict(batch.error or {})
         yield record_batch([place_row(batch, place) | error_columns(error) for place in range(len(batch))])
         return
-    at, alone = 0, False
+    at, alone, again = 0, False, False
     while at < len(batch):
         upto = at + 1 if alone else len(batch)
         part = batch.only(at, upto)
         try:
             table = _answer(measure(plan, part), part)
         except InspectorError as error:
-            if len(part) > 1:
+            crashed = error.kind is ErrorKind.WorkerCrashed  # it may have been killed from outside
+            if len(part) > 1 or (crashed and not again):
+                again = alone and crashed
                 alone = True
                 continue
             table = record_batch([place_row(part, 0) | error_columns(error)])
             alone = False  # found: the others go on together
+        again = False
         at += table.num_rows
         yield table
 
