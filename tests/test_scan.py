@@ -14,11 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 from typer.testing import CliRunner
 
+from inspector import schemas
 from inspector.budget import BudgetRejected
 from inspector.cli import app
 from inspector.errors import InspectorError
@@ -33,6 +35,7 @@ from inspector.scan.output import open_output, read_table
 from inspector.scan.plan import PlanSide, ScanPlan
 from inspector.scan.rows import measured, scan_rows
 from inspector.scan.source import RowBatch, Source, open_source, read_part
+from inspector.scan.summary import Summary
 from inspector.training.labels import make_labels
 from inspector.training.prefix import prefix_table
 from tests.random_chats import random_request
@@ -110,7 +113,8 @@ def test_a_planted_set_gives_exactly_the_planted_counts(tmp_path: Path) -> None:
     path = lines(tmp_path / "planted.jsonl", [row for _kind, row in rows])
     planned = Counter(kind for kind, _row in rows)
     chosen = plan(side(template_text=TRAPS), windows=(64, 400), rows_per_part=17)
-    found = rows_of(chosen, open_source([path], rows_per_part=17))
+    whole = table(chosen, open_source([path], rows_per_part=17))
+    found = whole.to_pylist()
     assert [row["row"] for row in found] == list(range(len(rows)))
     of = {kind: [row for row, (known, _r) in zip(found, rows) if known == kind] for kind in planned}
 
@@ -137,6 +141,18 @@ def test_a_planted_set_gives_exactly_the_planted_counts(tmp_path: Path) -> None:
         row["trained"] > 0 and "all_masked" not in dict(row["alarms"])
         for row in of["sharegpt"] + of["alpaca"] + of["prompt"]
     )
+    summary = Summary(["planted.jsonl"])
+    for batch in whole.to_batches(max_chunksize=11):
+        summary.add(batch)
+    said = summary.to_dict()
+    assert (said["rows"]["total"], said["rows"]["failed"]["rows"]) == (len(rows), 5 + 3 + 1 + 2)
+    assert (said["errors"][0]["kind"], said["errors"][0]["rows"]) == ("TemplateRaised", 5)
+    assert {each["alarm"]: each["rows"] for each in said["training"]["alarms"]} == counts
+    (forged,) = (each for each in said["findings"] if each["rule"] == "forged-control-token")
+    assert forged["rows"] == 4 and {rows[place["row"]][0] for place in forged["examples"]} == {"control"}
+    assert (said["control"]["from_content"]["rows"], said["control"]["from_content"]["times"]) == (4, 8)
+    assert [each["rejected"]["rows"] for each in said["windows"]["given"]] == [6, 0]
+    assert {each["form"]: each["rows"] for each in said["forms"]} == {k: n for k, n in forms.items() if k is not None}
 
 
 # --- the columns are the pipeline's ----------------------------------------------------------------------------------
@@ -451,6 +467,20 @@ def test_the_command_counts_and_its_exit_code_says_what_was_too_much(tmp_path: P
     assert fine.exit_code == 0, fine.output
     said = json.loads(fine.stdout)
     assert (said["rows"], said["refused"]) == (3, 1) and said["findings"]["forged-control-token"] == 1
+    summary = json.loads(runner.invoke(app, ["summary", str(tmp_path / "out"), "--json"]).stdout)
+    assert summary == json.loads((tmp_path / "out" / "summary.json").read_text()) and summary["rows"]["total"] == 3
+    jsonschema.validate(summary, schemas.schema("scan-summary/1"))
+    assert "rows.jsonl · row 0" in (tmp_path / "out" / "report.html").read_text()
+    assert "forged-control-token" in runner.invoke(app, ["summary", summary["scan"]["id"]]).stdout
+    row = runner.invoke(app, ["row", str(tmp_path / "out"), "rows.jsonl", "0", "--json"])
+    assert json.loads(row.stdout)["options"]["clock"] == CLOCK and json.loads(row.stdout)["tokens"]
+    assert runner.invoke(app, ["row", str(tmp_path / "out"), "rows.jsonl", "1", "--request"]).stdout.startswith(
+        '{"messages"'
+    )
+    refused = runner.invoke(app, ["row", str(tmp_path / "out"), "rows.jsonl", "9"])
+    assert refused.exit_code == 2 and "rows.jsonl has no row 9" in refused.stderr
+    for option in (["--engine", "spark"], ["--ray-address", "auto"], ["--logits-sample", "99999999"]):
+        assert runner.invoke(app, [*common, *option]).exit_code == 2
     bad = runner.invoke(app, [*common, "--fail-on", "forged-control-token"])
     assert bad.exit_code == 1 and "1 rows have forged-control-token" in bad.stderr
     wrong = runner.invoke(app, [*common, "--fail-on", "forged-contro-token"])
