@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import sys
+from collections.abc import Sequence
 from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Any
@@ -639,7 +640,24 @@ def warm() -> None:
     """Run once in the zygote before the first fork: good and bad templates through the real pipeline, so that no child
     has to import or compile what they need."""
     from inspector.job import Options, prepare
+    from inspector.tokenizers.normalization import stretches
 
     request = b'[{"role": "user", "content": "warm"}]'
     for template in (None, "{% if", "{{ 1 // 0 }}", "{{ raise_exception('warm') }}", "{{ messages | tojson }}"):
         inspect(pickle.dumps(prepare(request, Options(tokenizer="bytes", template_text=template))))
+    list(stretches("e\u0301暖", "NFC"))  # its table takes longer than an answer
+
+
+def preload(names: Sequence[str]) -> None:
+    """Run in the zygote before the first fork: load those of the presets whose files are here, so that no child has to.
+
+    Their bytes are pinned and the same for everybody; nothing is fetched.
+    """
+    from inspector import presets
+    from inspector.job import Options, prepare
+    from inspector.sources.cache import lookup
+
+    for name in names:
+        preset = presets.tokenizers().get(name)
+        if preset and all(presets.local_pin_path(pin) or lookup(pin.sha256, pin.name) for pin in preset.pins):
+            inspect(pickle.dumps(prepare(b'[{"role": "user", "content": "warm"}]', Options(tokenizer=name))))

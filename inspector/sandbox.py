@@ -104,7 +104,14 @@ class _NotBegun(Exception):
 class _Zygote:
     """The zygote process as its caller sees it. Thread-safe."""
 
-    def __init__(self, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None, own_files: bool) -> None:
+    def __init__(
+        self,
+        jobs: Mapping[str, str],
+        preload: tuple[str, ...],
+        warm: str | None,
+        own_files: bool,
+        tokenizers: tuple[str, ...],
+    ) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._broken = False  # its socket failed: it is dead or dying, whatever the process table still says
@@ -119,6 +126,7 @@ class _Zygote:
             "jobs": dict(jobs),
             "preload": preload,
             "warm": warm,
+            "tokenizers": tokenizers,
             "readable": readable_places(str(cache), own_files=own_files),
         }
         try:
@@ -375,12 +383,18 @@ class Sandbox:
     """Runs jobs in children. Thread-safe; one for a process is enough."""
 
     def __init__(
-        self, limits: Limits, jobs: Mapping[str, str], preload: tuple[str, ...], warm: str | None, own_files: bool
+        self,
+        limits: Limits,
+        jobs: Mapping[str, str],
+        preload: tuple[str, ...],
+        warm: str | None,
+        own_files: bool,
+        tokenizers: tuple[str, ...] = (),
     ) -> None:
         self.limits = limits
         self.jobs = dict(jobs)
         self.restarts = 0
-        self._start = (self.jobs, preload, warm, own_files)
+        self._start = (self.jobs, preload, warm, own_files, tokenizers)
         self._changed = threading.Condition()  # guards all that follows
         self._sessions: OrderedDict[str, _Session] = OrderedDict()  # least recently used first
         self._live = 0
@@ -399,12 +413,14 @@ class Sandbox:
         preload: tuple[str, ...] = PRELOAD,
         warm: str | None = "inspector.jobs:warm",
         own_files: bool = False,
+        tokenizers: tuple[str, ...] = (),
     ) -> Sandbox:
         """Launch the zygote and return at once; it warms up meanwhile, and the first call waits for it.
 
         `own_files`: the children may read this machine's files, because the person at it names them; never for others.
+        `tokenizers`: presets that the zygote loads if their files are here, so that every child has them.
         """
-        sandbox = cls(limits, jobs, preload, warm, own_files)
+        sandbox = cls(limits, jobs, preload, warm, own_files, tokenizers)
         atexit.register(sandbox.close)
         return sandbox
 

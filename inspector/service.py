@@ -7,6 +7,7 @@ Results are the JSON values of the contract. Nothing foreign is parsed in this p
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import threading
 import zlib
@@ -34,6 +35,7 @@ Progress = Callable[[int, int, str], None]
 _lock = threading.Lock()
 _sandbox: Sandbox | None = None
 _worker: Backend | None = None
+PRELOADED = ("smollm2", "qwen3", "llama3.1")  # presets; each takes a second of the start and 60 to 150 MB, once
 OWN = "own"  # the session of a caller that serves one person: its child keeps its tokenizers
 _ANSWER_LIMITS = JsonLimits(depth=1000)  # our own answers: only the spelling of numbers matters
 
@@ -46,8 +48,20 @@ def sandbox(*, own_files: bool = True) -> Sandbox:
     global _sandbox
     with _lock:
         if _sandbox is None:
-            _sandbox = Sandbox.start(limits.in_force(), own_files=own_files)
+            _sandbox = Sandbox.start(limits.in_force(), own_files=own_files, tokenizers=_preloaded())
         return _sandbox
+
+
+def _preloaded() -> tuple[str, ...]:
+    """Name the presets that are loaded once for all children: $INSPECTOR_PRELOAD, else those of a page for others.
+
+    Many visitors share few tokenizers, and a new child would take longer to load one than to answer. One person's child
+    stays and loads what it needs.
+    """
+    named = os.environ.get("INSPECTOR_PRELOAD")
+    if named is not None:
+        return tuple(name.strip() for name in named.split(",") if name.strip())
+    return PRELOADED if limits.in_force().mode is limits.Mode.PUBLIC else ()
 
 
 def model_worker() -> Backend:

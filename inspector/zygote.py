@@ -174,6 +174,8 @@ def zygote_main(config: dict[str, Any]) -> NoReturn:
     jobs = {name: _resolve(target) for name, target in config["jobs"].items()}
     if config["warm"]:
         _resolve(config["warm"])()
+    if config["tokenizers"]:
+        _resolve("inspector.jobs:preload")(config["tokenizers"])
     gc.collect()
     gc.freeze()  # children then do not copy pages only because the collector touched them
     _serve(ctl, jobs, tuple(config["readable"]))

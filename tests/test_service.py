@@ -47,3 +47,30 @@ def test_many_threads_share_one_sandbox(monkeypatch: pytest.MonkeyPatch) -> None
         thread.join()
     assert len(seen) == 8 and len(set(map(id, seen))) == 1
     seen[0].close()
+
+
+def test_presets_that_are_here_are_loaded_once_for_all_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    from inspector import jobs, limits, service, tokenizers
+    from inspector.sources import resolve_tokenizer
+
+    artifact = resolve_tokenizer("smollm2")
+    tokenizers._load.cache_clear()
+    jobs.preload(("smollm2", "no such preset"))
+    before = tokenizers._load.cache_info()
+    tokenizers.load_tokenizer(artifact)
+    assert (tokenizers._load.cache_info().hits, tokenizers._load.cache_info().misses) == (
+        before.hits + 1,
+        before.misses,
+    )
+    monkeypatch.setenv("INSPECTOR_CACHE", "/nonexistent")
+    jobs.preload(("qwen3",))  # its files are not there: nothing is fetched, nothing fails
+    assert tokenizers._load.cache_info().misses == before.misses
+    bounds = limits.in_force()
+    try:
+        for mode, names in ((limits.LOCAL, ()), (limits.PUBLIC, service.PRELOADED)):
+            limits.use(mode)
+            assert service._preloaded() == names
+        monkeypatch.setenv("INSPECTOR_PRELOAD", " bytes, qwen3 ,")
+        assert service._preloaded() == ("bytes", "qwen3")
+    finally:
+        limits.use(bounds)

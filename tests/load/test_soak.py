@@ -24,7 +24,7 @@ from tests.page import unavailable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
 
-SHORT = Settings(seconds=90, sessions=8, browsers=1, warm_up_s=4, calls=30, enough=(60, 20, 3))
+SHORT = Settings(seconds=90, sessions=8, browsers=1, warm_up_s=4, calls=30, enough=(60, 20, 2))
 # Other tests run beside this one: a child waits for its turn longer than the wall clock of a quiet page allows.
 UNHURRIED = {"INSPECTOR_LIMIT_WALL_S": "60", "INSPECTOR_LIMIT_LOAD_WALL_S": "60", "INSPECTOR_LIMIT_HEAVY_WALL_S": "60"}
 ENDS_S = 8.0  # what Spaces give a server before they kill it is longer
