@@ -215,6 +215,9 @@ def test_every_preset_works_for_strangers_in_every_view(sandbox: Sandbox) -> Non
 def without_times(answer: bytes) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(answer)
     found.pop("timings_ms")
+    if found["error"] and found["error"]["kind"] == "RecursionLimit":  # which line meets it hangs on the caller's depth
+        for said in (found["error"], *found["findings"]):
+            said["where"] = None
     return found
 
 
