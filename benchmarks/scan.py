@@ -199,10 +199,10 @@ def sampled(tokenizer: str, counts: tuple[int, ...], sample: int = 500) -> None:
             began = time.process_time()
             opened = source.open_source([path], sample=sample)
             found = time.process_time() - began
-            began, done = time.process_time(), 0
-            for part in opened.parts:
-                for batch in source.read_part(opened, part):
-                    done += scan_rows(plan, batch).num_rows
+            began = time.process_time()
+            batches = [batch for part in opened.parts for batch in source.read_part(opened, part)]
+            read, began = time.process_time() - began, time.process_time()
+            done = sum(scan_rows(plan, batch).num_rows for batch in batches)
             spent = time.process_time() - began
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
             print(f"{tokenizer}: {count} rows ({path.stat().st_size >> 20} MiB) found in {found:.2f} s CPU, {done} of them"

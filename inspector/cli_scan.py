@@ -156,7 +156,11 @@ def scan_command(
         opened = output.open_output(out, plan, rows)
         with _Bar(rows.rows, shown=not as_json and sys.stderr.isatty()) as tell:
             tell(rows.rows - sum(part.rows for part in opened.pending()), 0)
-            run(plan, opened, tell=tell)
+            try:
+                run(plan, opened, tell=tell)
+            except KeyboardInterrupt:
+                print("inspector: stopped; the same command goes on from here", file=sys.stderr)
+                raise
         if logits_sample is not None:
             from inspector.cli_scanned import ask_model
 

@@ -25,6 +25,8 @@ from inspector.scan.plan import ROWS_PER_BATCH, ROWS_PER_PART
 MAX_ROW_BYTES = 64_000_000  # as a request's
 MAX_PIECE_BYTES = 32_000_000  # of text: what a worker holds at once, but for one longer row
 BLOCK = 1 << 20
+PIECE_ROWS = 256  # what is read together; a small dataset has several parts all the same, so that all workers have one
+LEAST_PARTS = 32
 MAX_SLICES = 16  # of one Parquet row group: each slice decodes the group up to its end
 FINGERPRINT_BYTES = 1 << 16
 FORMATS = {
@@ -164,7 +166,7 @@ def open_source(
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Source:
-    """Find the files and cut them into parts.
+    """Find the files and cut them into parts: of at most `rows_per_part` rows, smaller ones where there are few rows.
 
     `limit`: the first rows only; `sample`: so many, chosen by `seed` among all (or among the first `limit`).
     Errors: InputInvalid where there is nothing to read.
@@ -181,7 +183,7 @@ def open_source(
         name = Path(os.path.relpath(path, root)).as_posix()
         try:
             file = SourceFile(name, path, _format(path), size, fingerprint(path))
-            cut = list(_CUTS[file.format](file, len(files), rows_per_part))
+            cut = list(_CUTS[file.format](file, len(files), min(PIECE_ROWS, rows_per_part)))
         except (InspectorError, OSError) as error:
             failed.append(FailedFile(name, error if isinstance(error, InspectorError) else _unreadable(name, error)))
         else:
@@ -193,7 +195,9 @@ def open_source(
     pieces = _limited(pieces, limit)
     if sample is not None:
         pieces = _sampled(pieces, sample, seed)
-    return Source(root, tuple(files), tuple(failed), tuple(_parts(pieces, rows_per_part)))
+    total = sum(piece.wanted for piece in pieces)
+    size = min(rows_per_part, max(PIECE_ROWS, -(-total // LEAST_PARTS)))
+    return Source(root, tuple(files), tuple(failed), tuple(_parts(pieces, size)))
 
 
 def _found(sources: Sequence[str | Path]) -> list[str]:
