@@ -206,6 +206,7 @@ def sampled(tokenizer: str, counts: tuple[int, ...], sample: int = 500) -> None:
             spent = time.process_time() - began
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
             print(f"{tokenizer}: {count} rows ({path.stat().st_size >> 20} MiB) found in {found:.2f} s CPU, {done} of them"
+                  f" read in {read:.2f} s and"
                   f" measured at {spent / done * 1000:.2f} ms; peak {peak} MiB", flush=True)  # fmt: skip
             path.unlink()
 
