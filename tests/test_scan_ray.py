@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -19,7 +20,8 @@ from inspector.scan.output import Output, open_output, read_table
 from inspector.scan.plan import PlanSide, ScanPlan
 from inspector.scan.source import open_source
 
-pytest.importorskip("ray") if os.environ.get("CI") != "true" else __import__("ray")
+if importlib.util.find_spec("ray") is None and os.environ.get("CI") != "true":
+    pytest.skip("Ray is not installed: pip install -r requirements-scan-ray.txt", allow_module_level=True)
 ROOT = Path(__file__).parent.parent
 HOSTILE = """{% for m in messages %}{% if m.content == "boom" %}{{ "x" * 999999999999 }}{% endif %}{{ m.role }}: {{ m.content }}
 {% endfor %}"""

@@ -31,9 +31,10 @@ Tell = Callable[[int, int], None]  # so many more rows are done, so many of them
 SCAN_PRELOAD = (*PRELOAD, "inspector.scan.rows", "inspector.training.runs")
 
 
-def scan_sandbox(plan: ScanPlan, workers: int = 1) -> Sandbox:
-    """Start the sandbox of a scan: children that measure rows, within the limits of one row."""
-    return Sandbox.start(scan_limits(plan, workers), preload=SCAN_PRELOAD)
+def scan_sandbox(plan: ScanPlan, workers: int = 1, *, own_files: bool = False) -> Sandbox:
+    """Start the sandbox of a scan: children that measure rows, within the limits of one row. `own_files`: the plan may
+    name a tokenizer's files outside the cache."""
+    return Sandbox.start(scan_limits(plan, workers), preload=SCAN_PRELOAD, own_files=own_files)
 
 
 def scan_limits(plan: ScanPlan, workers: int = 1) -> Limits:

@@ -51,7 +51,7 @@ class _Run:
     def over(self, parts: tuple[Part, ...], workers: int) -> None:
         for part in parts:
             self.parts.put(part)
-        sandbox = scan_sandbox(self.plan, workers)
+        sandbox = scan_sandbox(self.plan, workers, own_files=True)
         threads = [
             threading.Thread(target=self._work, args=(sandbox, f"scan-{n}"), daemon=True) for n in range(workers)
         ]

@@ -14,7 +14,10 @@ import json
 import logging
 import os
 import pickle
+import re
+import secrets
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
@@ -37,6 +40,7 @@ from inspector.tokenizers.base import ArtifactFile
 REQUIREMENTS = "requirements-scan-ray.txt"
 MOST_TRIES = 5  # of one part: an actor that dies again and again over the same rows is a fault of the tool
 _ROOT = Path(__file__).parents[2]  # of the package and of presets/
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
@@ -75,6 +79,10 @@ def cluster(address: str | None = None, workers: int | None = None) -> Iterator[
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if address is None and "RAY_AUTH_MODE" not in os.environ and "ray" not in sys.modules:
+        # A token of this process alone: else Ray writes one into the home folder, or takes what lies there. It is read
+        # when Ray is imported.
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     import ray
 
     if ray.is_initialized():
@@ -86,28 +94,32 @@ def cluster(address: str | None = None, workers: int | None = None) -> Iterator[
             stage="options", where={"option": "--ray-address"},
             remedy="give HOST:PORT or auto there, or send the command with `ray job submit`",
         )  # fmt: skip
-    place = tempfile.mkdtemp(prefix="ray-") if address is None else None
+    place = tempfile.mkdtemp(prefix="ray-")
+    try:
+        _start(ray, address, workers, place)
+        yield int(ray.cluster_resources().get("CPU", 1))
+    finally:
+        ray.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _start(ray: Any, address: str | None, workers: int | None, place: str) -> None:
     how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
         how |= {"num_cpus": workers or os.cpu_count(), "include_dashboard": False, "_temp_dir": place,
                 "_node_ip_address": "127.0.0.1"}  # fmt: skip
     else:
-        how |= {
-            "address": address,
-            "runtime_env": {"working_dir": str(_ROOT), "excludes": ["*", "!inspector", "!presets"]},
-        }
+        for name in ("inspector", "presets"):  # the code of this very version; what it needs is installed there
+            shutil.copytree(_ROOT / name, Path(place, name), ignore=shutil.ignore_patterns("__pycache__"))
+        how |= {"address": address, "runtime_env": {"working_dir": place}}
     try:
         ray.init(**how)
-        yield int(ray.cluster_resources().get("CPU", 1))
     except (ConnectionError, RuntimeError, TimeoutError) as error:
         raise InspectorError(
-            ErrorKind.ServerUnreachable, f"no Ray cluster at {address or 'this machine'}: {_line(error)}", stage="options",
-            where={"option": "--ray-address"}, remedy="start one: ray start --head; or leave the option out",
+            ErrorKind.ServerUnreachable, f"no Ray cluster at {address or 'this machine'}: {_line(error)}",
+            stage="options", where={"option": "--ray-address"},
+            remedy="start one: ray start --head, or leave the option out; RAY_AUTH_TOKEN, where the cluster wants one",
         ) from None  # fmt: skip
-    finally:
-        ray.shutdown()
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def check_installed() -> None:
@@ -282,5 +294,5 @@ def _table(data: bytes, part: Part) -> pa.Table:
 
 
 def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_COLOUR.sub("", str(error)).split()) or type(error).__name__
     return text if len(text) <= 300 else text[:299] + "…"
