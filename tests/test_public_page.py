@@ -127,7 +127,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(autouse=True)
 def at_rest(server: Server) -> Iterator[None]:
     yield
-    server.until(lambda said: not said["admission"]["running"] and not said["admission"]["waiting"], 10)
+    left = ("requests", "streams", "running", "running_model", "waiting")
+    server.until(lambda said: not any(said["admission"][name] for name in left), 10)
 
 
 OPEN = ["", "?embed=1", "status", "config", "gradio_api/info", "theme.css", "static/no-such", "nothing", "gradio_api/upload_progress",
@@ -175,6 +176,13 @@ def test_what_the_page_does_not_need_is_closed(server: Server) -> None:
     ):
         assert server.open(path)[0] == 404, path
     assert not [path for path in (server.home / "tmp").rglob("*") if path.is_file()]
+    call, program = {"fn_name": "names", "data": {"session": session(), "text": "a"}}, {"data": ["[]"]}
+    for site, statuses in (("cross-site", (403, 200)), ("same-site", (403, 200)), ("same-origin", (200, 200))):
+        paths = (("component_server", call), ("run/inspect", program))
+        assert (
+            tuple(server.open("gradio_api/" + path, data, **{"Sec-Fetch-Site": site})[0] for path, data in paths)
+            == statuses
+        )
     for name in ("no_such", "__init__", "value", None, ["view"]):
         assert server.open("gradio_api/component_server", {"fn_name": name, "data": {}})[0] == 404
 

@@ -170,7 +170,7 @@ class Gate:
         if method in ("GET", "HEAD") and path == "/status":
             await _answer(send, 200, await self._status())
         elif method == "OPTIONS" or (method in ("GET", "HEAD") and _READ.fullmatch(path)):
-            await self.app(scope, receive, send)
+            await self._file(scope, receive, send)
         elif method == "POST" and _foreign(scope, path):
             await _error(send, 403, _malformed("it comes from another site's page"))
         elif method == "POST" and _PAGE.fullmatch(path):
@@ -188,11 +188,25 @@ class Gate:
         else:
             await _error(send, 404, _closed())
 
+    async def _file(self, scope: Scope, receive: Receive, send: Send) -> None:
+        address = client_of(scope)
+        with contextlib.closing(_Held(self._bytes, self._requests, address, self.bounds)) as held:
+            try:
+                held.grow(0)
+            except InspectorError as error:
+                await self._refuse(send, error)
+                return
+            await self.app(scope, receive, send)
+
     async def _status(self) -> bytes:
         """Give the status as it is or was a moment ago, so that asking often costs nothing."""
         async with self._telling:
             if time.monotonic() - self._told[0] > STATUS_S:
-                self._told = time.monotonic(), (await _in_thread(status.text, self.admission)).encode()
+                under_way = {
+                    "requests": self._requests.total(),
+                    "streams": sum(n for name, n in self._streams.items() if not name.startswith("of ")),
+                }
+                self._told = time.monotonic(), (await _in_thread(status.text, self.admission, under_way)).encode()
             return self._told[1]
 
     # ---- the page ---------------------------------------------------------------------------------------------------

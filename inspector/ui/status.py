@@ -29,14 +29,14 @@ _ISOLATION = ("mechanism", "seccomp", "landlock", "rlimits", "refused", "dies_wi
 _started = time.monotonic()
 
 
-def text(admission: Admission) -> str:
+def text(admission: Admission, under_way: dict[str, int]) -> str:
     """Give `status/1` as JSON text."""
-    return json.dumps(status(admission))
+    return json.dumps(status(admission, under_way))
 
 
-def status(admission: Admission) -> dict[str, Any]:
+def status(admission: Admission, under_way: dict[str, int]) -> dict[str, Any]:
     """Give `status/1`: mode, version, uptime_s, isolation (null with `error` where the sandbox does not answer), limits of a
-    call, children, admission, model."""
+    call, children, admission, model. `under_way`: requests that are being read or answered, answers that are being read."""
     isolation, error = None, None
     children: dict[str, Any] = {}
     try:
@@ -59,7 +59,7 @@ def status(admission: Admission) -> dict[str, Any]:
         "isolation": isolation,
         "limits": limits.to_dict(limits.in_force()),
         "children": children,
-        "admission": {**admission.status(), **_bounds(admission.bounds)},
+        "admission": {**under_way, **admission.status(), **_bounds(admission.bounds)},
         "model": service.model_status(),
         "error": error,
     }
