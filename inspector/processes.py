@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import json
 import os
+import re
 import socket
 import struct
 import sys
@@ -75,6 +76,10 @@ ENVIRONMENT_SET = {
     "HF_HUB_OFFLINE": "1",
     "PYTHONNOUSERSITE": "1",
 }
+
+
+SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL|BACKEND_KEY")
+"""Of variables, in capitals, that hold what nobody else may see."""
 
 
 def allowed_environment(names: Iterable[str], prefixes: tuple[str, ...], fixed: Mapping[str, str]) -> dict[str, str]:

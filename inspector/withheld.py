@@ -20,6 +20,7 @@ from typing import Any
 from inspector import presets
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jsontext import child_path
+from inspector.processes import SECRET_NAMES
 from inspector.template import OWN_TEMPLATE
 
 LOCAL = "local:"  # before the bare name of what lies on a machine
@@ -32,7 +33,6 @@ _SHAPES = re.compile(
     r"|npm_[A-Za-z0-9]{36}|eyJ[A-Za-z0-9_-]{16,}\.eyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-_ENVIRONMENT = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIAL")
 _SHORTEST = 12  # characters of an environment's value that are looked for: shorter ones are words
 
 
@@ -123,7 +123,7 @@ def refuse_environment(text: str, environment: Mapping[str, str] | None = None) 
     Errors: SecretFound naming the variable.
     """
     for name, value in (os.environ if environment is None else environment).items():
-        if _ENVIRONMENT.search(name.upper()) and len(value) >= _SHORTEST and value in text:
+        if SECRET_NAMES.search(name.upper()) and len(value) >= _SHORTEST and value in text:
             raise _found(f"the value of {name}", f"what the environment calls {name}")
 
 

@@ -1,6 +1,7 @@
 """Run a registry's own client as a child process, with progress from the bytes it has written so far.
 
-The client brings the user's configuration (index, proxy, credentials); this module adds none.
+The client brings the user's configuration (index, proxy, credentials of its own); this module adds none, and keeps from it
+what else the environment holds of secrets: which package is fetched may be a stranger's choice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from inspector.processes import SECRET_NAMES
 from inspector.sources.base import unavailable
 from inspector.sources.cache import Progress, disk_errors
 
@@ -33,7 +35,7 @@ def run_client(
     output, errors = folder / "stdout", folder / "stderr"
     with output.open("wb") as out, errors.open("wb") as err:
         child = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**os.environ, **environment}
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**_own(), **environment}
         )
         try:
             _wait(child, folder, label, size, progress)
@@ -50,6 +52,16 @@ def run_client(
             f"{label} could not be fetched: {reason}", "check the network and the client's own configuration", ref=label
         )
     return output.read_text("utf-8", "replace")
+
+
+def _own() -> dict[str, str]:
+    """Give the environment without the secrets that are not the client's own."""
+    own = ("PIP_", "NPM_", "NODE_")
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.upper().startswith(own) or not SECRET_NAMES.search(name.upper())
+    }
 
 
 def _wait(child: subprocess.Popen, folder: Path, label: str, size: int, progress: Progress | None) -> None:

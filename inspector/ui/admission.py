@@ -57,9 +57,9 @@ LOCAL = Bounds(
     places=max(16, 4 * _CORES), model_places=8, session_running=16, session_waiting=256, address_running=32, address_waiting=1024,
     waiting=1024, wait_s=600.0, body_bytes=256 << 20, address_bytes=1 << 30, total_bytes=4 << 30, body_s=600.0, streams=1024, requests=4096,
 )  # fmt: skip
-# For strangers. A page with six panes asks for six at a time and compares five: eleven wait at most.
+# For strangers: of the children that there may be (4 a core), two are for those that a model's call needs. A page with six panes asks for six at a time and compares five: eleven wait at most.
 PUBLIC = Bounds(
-    places=4 * _CORES, model_places=2, session_running=2, session_waiting=16, address_running=max(2, 2 * _CORES), address_waiting=48,
+    places=max(2, 4 * _CORES - 2), model_places=2, session_running=2, session_waiting=16, address_running=max(2, 2 * _CORES - 1), address_waiting=48,
     waiting=256, wait_s=20.0, body_bytes=4 << 20, address_bytes=32 << 20, total_bytes=256 << 20, body_s=30.0, streams=32, requests=128,
 )  # fmt: skip
 

@@ -20,7 +20,7 @@ from inspector import caller, limits, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.limits import Mode
 from inspector.sandbox import CallCancelled
-from inspector.ui.admission import LOCAL, PUBLIC, Admission
+from inspector.ui.admission import LOCAL, PUBLIC, Admission, Bounds
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # as an escape, JSON text can be sent
 _SESSION = re.compile(r"[0-9a-f]{32}")
@@ -55,10 +55,16 @@ def admission() -> Admission:
     global _admission
     if _admission is None:
         in_force = limits.in_force()
-        bounds = LOCAL if in_force.mode is Mode.LOCAL else PUBLIC
+        bounds = LOCAL if in_force.mode is Mode.LOCAL else _fitted(PUBLIC, in_force.children)
         text = max(bounds.body_bytes, 2 * in_force.request_bytes)  # of JSON within JSON: a quote takes two characters
         _admission = Admission(replace(bounds, body_bytes=text, address_bytes=max(bounds.address_bytes, 2 * text)))
     return _admission
+
+
+def _fitted(bounds: Bounds, children: int) -> Bounds:
+    """Let no more run than there may be children: who has a place must not wait for one again."""
+    places = max(1, children - bounds.model_places)
+    return replace(bounds, places=places, address_running=max(1, places // 2))
 
 
 def refused(function: Callable[[Any], str], error: Exception) -> str:

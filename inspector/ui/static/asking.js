@@ -106,6 +106,7 @@ class Asking {
     if (answer === undefined) { this.lost(slot); return; }
     slot.lost = false;
     if (!this.slots.some((each) => each.lost)) this.heard();
+    if (answer.errors.some(({ kind }) => kind === 'Busy')) this.$('[data-act="retry"]').hidden = false;
     if (answer.legend) { FLAG = answer.legend.flags; KINDS = answer.legend.kinds; }
     const q = this.slots.indexOf(slot), fresh = Boolean(answer.pane);
     if (fresh && answer.pane.base !== null && answer.pane.base !== slot.base) { slot.base = null; slot.sent = null; this.want(slot); return; }
