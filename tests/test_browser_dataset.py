@@ -70,6 +70,10 @@ def test_a_number_opens_its_rows_a_row_opens_in_the_bench_and_back_gives_the_dat
     bench.page.keyboard.press("Enter")
     assert bench.page.evaluate("document.activeElement.textContent") == "talk.jsonl · row 3"
     bench.page.click(".ti-picked .ti-btn >> nth=0")
+    for _ in range(2):  # the pictures follow the theme at once
+        bench.page.click('[data-act="dark"]')
+        ink = "getComputedStyle(document.querySelector('.ti-panel')).getPropertyValue('--ink').trim()"
+        assert bench.page.evaluate(f"document.querySelector('.ti-plot svg').getAttribute('fill') === {ink}")
     bench.page.locator(".ti-plot [data-mark]").first.click()
     bench.page.screenshot(path=shot("dataset"))
     bench.page.keyboard.press("Enter")

@@ -138,7 +138,7 @@ class Bench {
   }
   act(name) {
     if (name === 'language') { language = language === 'en' ? 'zh' : 'en'; keep('localStorage', 'language', language); this.localize(); }
-    if (name === 'dark') keep('localStorage', 'dark', document.body.classList.toggle('dark') ? '1' : '0');
+    if (name === 'dark') { keep('localStorage', 'dark', document.body.classList.toggle('dark') ? '1' : '0'); if (VIEW_MODELS[this.view].panel) this.draw(true); }  // a picture has its colours written into it
     if (name === 'reset') { this.put(this.initial); this.changed(); this.panesOpened(); }
     if (name === 'retry') { this.$('[data-act="retry"]').hidden = true; this.changed(true); }
     if (name === 'cancel') this.cancel();
