@@ -221,6 +221,13 @@ def compile_error(error: Exception, text: str) -> InspectorError:
         message = clipped(getattr(error, "message", None) or str(error))
         remedy = f"correct the template at line {place.line}" if place.line else "correct the template"
         return InspectorError(ErrorKind.TemplateSyntax, message, stage="template", where=_where(place), remedy=remedy)
+    if type(error) is SyntaxError and "outside loop" in str(error):  # which Jinja's parser lets through
+        return InspectorError(
+            ErrorKind.TemplateSyntax,
+            f"{error.msg.split(' (')[0]}: break and continue stand inside a for",
+            stage="template",
+            remedy="put it inside {% for %}, or remove it",
+        )
     if isinstance(error, (RecursionError, SyntaxError, MemoryError)):
         place = jinja2_engine.failing_place(text, error)
         if isinstance(error, MemoryError) and place.depth < _NESTS:  # a constant that the compiler computes

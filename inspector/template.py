@@ -14,7 +14,7 @@ OWN_TEMPLATE = "#chat_template"  # after a tokenizer's reference: the template t
 
 @functools.lru_cache(maxsize=256)
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,17 @@ Bombs run with a second of CPU and little memory, which proves the kind; with a 
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import pickle
 import re
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import attacks
@@ -78,6 +84,24 @@ def within(outcome: Outcome, held: limits.Limits, baseline_mb: float = 260) -> N
     """The child had its limit of time and memory, and no more."""
     assert outcome.wall_s < held.wall_s + held.load_wall_s + SLACK_S, outcome
     assert outcome.peak_mb < held.memory_mb + baseline_mb, outcome
+
+
+def test_every_attack_of_the_file_is_run_by_exactly_one_test() -> None:
+    """Read off the tests' own parameters: no case can be dropped, and none is run twice."""
+    run: Counter[str] = Counter()
+    for file in sorted(Path(__file__).parent.glob("test_*.py")):
+        if "attack" not in file.read_text("utf-8"):
+            continue
+        module = importlib.import_module(file.stem)
+        for test in vars(module).values():
+            for mark in getattr(test, "pytestmark", ()):
+                if mark.name == "parametrize" and mark.args[0] == "attack" and not _is_full(test):
+                    run.update(mark.args[1])
+    assert run == Counter(CASES.keys())
+
+
+def _is_full(test: Any) -> bool:
+    return any(mark.name == "full" for mark in getattr(test, "pytestmark", ()))
 
 
 # --- templates ---------------------------------------------------------------------------------------------------
@@ -263,6 +287,40 @@ def test_hostile_templates_and_files_end_within_a_visitor_s_limits(sandbox: Sand
     within(outcome, PUBLIC)
 
 
+# The same kinds, made here: template -> kind of error, or the text that it gives.
+MORE_TEMPLATES = {
+    "{{ '{0.__init__.__globals__}'.format(messages) }}": "SandboxBlocked",
+    "{{ '{a.__class__.__base__}'.format_map({'a': 1}) }}": "SandboxBlocked",
+    "{{ ''['__cla' ~ 'ss__']['__mro__'] }}": "SandboxBlocked",
+    "{{ messages|sum(attribute='__class__') }}": "SandboxBlocked",
+    "[{{ (''|attr('__cla' ~ 'ss__'))|attr('__mro__') }}]": "text:[]",
+    "[{{ messages|selectattr('__class__')|list }}]": "text:[[]]",
+    "{{ messages|map('upper') }}": "text:<generator object sync_do_map at 0x000000000000>",
+    "{{ ('9' * 100000)|int }}": "text:0",
+    "{{ '\ud83d' ~ '\ude00' }}": "UnencodableText",
+    "{% break %}": "TemplateSyntax",
+    "{% block a %}{% endblock %}{% block a %}{% endblock %}": "TemplateSyntax",
+    "{#" * 30_000: "TemplateSyntax",
+    "{% extends 'a' %}": "TemplateUnsupported",
+    "{% from self import x %}": "TemplateUnsupported",
+    "{% block a %}{{ self.a() }}{% endblock %}": "RecursionLimit",
+    "{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}": "RecursionLimit",
+    "{% set ns = namespace(a=[]) %}{% set ns.a = [ns] %}{{ ns|tojson }}": "TemplateRuntime",
+    "{{ ('a' * 100000)|replace('a', 'b' * 100000)|length }}": "MemoryLimit",
+    "{{ ('a' * 10**6).encode('utf-32') * 100000 }}": "MemoryLimit",
+    "{{ " + "[" * 80 + "]" * 80 + " }}": "TemplateTooComplex",
+    "{{ a" + "[0]" * 3000 + " }}": "TemplateTooComplex",
+}
+
+
+@pytest.mark.parametrize("text", MORE_TEMPLATES, ids=range(len(MORE_TEMPLATES)))
+def test_other_hostile_templates_of_the_same_kinds(sandbox: Sandbox, text: str) -> None:
+    outcome = render(sandbox, text, limits=ROOMY)
+    wanted = MORE_TEMPLATES[text]
+    assert (f"text:{outcome.text}" if outcome.error is None else outcome.kind) == wanted, outcome.error
+    assert outcome.error or "attr(" not in text or outcome.findings("sandbox-blocked")
+
+
 # --- tokenizer files ---------------------------------------------------------------------------------------------
 
 
@@ -406,6 +464,50 @@ def test_hostile_tokenizer_files_end_as_the_file_says(sandbox: Sandbox, attack: 
     outcome = encode(sandbox, attack, limits=held)
     expectation(attack, TOKENIZER_EXPECTED)(attack, outcome)
     within(outcome, held)
+
+
+def added(content: str, number: int = 500, **more: Any) -> dict[str, Any]:
+    return {**attacks.attack_helpers.add(number, content), **more}
+
+
+BASE = attacks.attack_helpers.base
+MORE_FILES: dict[str, Any] = {
+    "an id as a truth value": BASE(model_vocab={"a": True}),
+    "an id beyond 32 bits": BASE(model_vocab={"a": 2**32}),
+    "content that is a number": BASE(added_tokens=[{**added("x"), "content": 7}]),
+    "a control token that is one letter": BASE(added_tokens=[added("h"), added("l", 501)]),
+    "control tokens inside each other": BASE(added_tokens=[added("h" * k, 500 + k) for k in range(1, 60)]),
+    "a control token of blanks": BASE(added_tokens=[added(" ", lstrip=True, rstrip=True)]),
+    "a lone surrogate": json.dumps(BASE()).replace('"version"', '"x": "\\ud800", "version"'),
+    "an empty regex that repeats": BASE(pre_tokenizer=attacks.attack_helpers.split("(?:)*")),
+    "a look-behind that grows": BASE(pre_tokenizer=attacks.attack_helpers.split("(?<=a+)b")),
+    "digits of no end": BASE(normalizer={"type": "Replace", "pattern": {"Regex": "\\d+"}, "content": "9" * 1000}),
+    "a merge of what is not there": BASE(model_merges=["zz yy"]),
+    "a vocabulary with one key twice": json.dumps(BASE())[:-2] + ', "vocab": {}}}',
+    "an array at the top": [],
+    "a decoder of no type": BASE(decoder={"type": "Evil"}),
+    "a truth value as model": BASE() | {"model": True},
+}
+
+
+@pytest.mark.parametrize("name", MORE_FILES)
+def test_other_hostile_tokenizer_files_are_refused_or_read_as_the_library_reads_them(
+    sandbox: Sandbox, name: str
+) -> None:
+    data = attacks.as_bytes(MORE_FILES[name])
+
+    def make() -> Any:
+        chat = [{"role": "user", "content": "hello 12"}]
+        return request(chat, tokenizer=store_upload({"tokenizer.json": data}), template_text="{{ messages[0].content }}",
+                       add_generation_prompt=False)  # fmt: skip
+
+    outcome = send(sandbox, "inspect", make, limits=QUICK)
+    if outcome.error is not None:
+        assert outcome.kind in ("TokenizerInvalid", "TokenizerRegexLimit"), outcome.error
+        return
+    from tokenizers import Tokenizer
+
+    assert outcome.value["input_ids"] == Tokenizer.from_buffer(data).encode("hello 12", add_special_tokens=False).ids
 
 
 # --- messages ----------------------------------------------------------------------------------------------------
@@ -589,14 +691,93 @@ def test_a_request_over_a_limit_is_refused_and_a_small_one_is_read(sandbox: Sand
 # --- what every session shares -----------------------------------------------------------------------------------
 
 
+def one_running(sandbox: Sandbox) -> None:
+    """A session's bombs run one after the other, and hold up nobody else. Its queue: test_public_page.py."""
+    with ThreadPoolExecutor(4) as pool:
+        bombs = [pool.submit(render, sandbox, BOMB, session="bomber", limits=QUICK) for _ in range(2)]
+        others = [render(sandbox, "{{ messages[0].content }}", session=f"other{k}", limits=ROOMY) for k in range(5)]
+        assert all(outcome.text == "hi" for outcome in others)
+        assert {bomb.result().kind for bomb in bombs} == {"TimeLimit"}
+
+
+def all_slots(sandbox: Sandbox) -> None:
+    """Every fourth request is a bomb: the others are all right, and none is lost. For longer: tests/load."""
+    bombs = [payload(i) for i in ("T05", "T33", "T71b", "T09")]
+    texts = [bombs[k // 4 % 4] if k % 4 == 3 else f"{k} {{{{ messages[0].content }}}}" for k in range(32)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda text: render(sandbox, text, limits=QUICK), texts))
+    for k, outcome in enumerate(found):
+        if k % 4 == 3:
+            assert outcome.kind in ("TimeLimit", "MemoryLimit", "WorkerCrashed", "RecursionLimit")
+        else:
+            assert outcome.error is None and outcome.text == f"{k} hi"
+
+
+def disk_cache(_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from inspector.sources import bounds
+
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path))
+    monkeypatch.setenv("INSPECTOR_CACHE_BYTES", "100000")
+    monkeypatch.setattr(bounds, "IN_USE_S", 0.0)
+    for k in range(60):
+        store_upload({"chat_template.jinja": f"{k}".encode() * 4000})
+    assert 0 < sum(entry.size for entry in bounds.entries()) <= 100_000
+
+
+def template_cache(sandbox: Sandbox) -> None:
+    def grown() -> int:
+        gc.collect()  # the errors that this test holds hold their frames
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    for text in ("x" * 2_000_000, "ok"):  # what is imported once
+        render(sandbox, text)
+    before = grown()
+    for k in range(64):
+        assert render(sandbox, f"{{# {k} #}}" + "x" * 2_000_000).kind == "InputTooLarge"
+    for k in range(12):
+        assert render(sandbox, f"{{# {k}{'x' * 100_000} #}}ok", limits=ROOMY).text == "ok"
+    assert grown() - before < 50 << 20
+
+
+def thread_is_no_limit(sandbox: Sandbox) -> None:
+    began, ticks = time.monotonic(), 0
+    with ThreadPoolExecutor(1) as pool:
+        bomb = pool.submit(render, sandbox, payload("T05"), limits=QUICK)
+        while not bomb.done():
+            ticks += 1
+            time.sleep(0.02)
+    assert bomb.result().kind == "TimeLimit" and ticks > (time.monotonic() - began) / 0.02 / 8  # this process went on
+
+
+def log_volume(sandbox: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(50):
+        assert render(sandbox, payload("X02")).kind == "TemplateRaised"
+    said = capfd.readouterr()
+    assert "fake log line" not in said.out + said.err and len(said.err) < 2000
+
+
+BOMB = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+BUDGET = {"B01": one_running, "B02": all_slots, "B03": disk_cache, "B04": template_cache, "B07": thread_is_no_limit, "B08": log_volume}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", of("budget"))
+def test_what_all_share_holds(
+    sandbox: Sandbox,
+    attack: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    given = {"B03": (monkeypatch, tmp_path), "B08": (capfd,)}
+    BUDGET[attack](sandbox, *given.get(attack, ()))  # type: ignore[operator]
+
+
 def test_facts_of_a_file_do_not_grow_with_it() -> None:
     base = attacks.attack_helpers.base(added_tokens=[attacks.attack_helpers.add(i, f"<{i}>") for i in range(2000)])
     assert len(read_facts(json.dumps(base).encode(), lambda _content: None).moved) == 2000
 
 
 def test_requests_of_the_file_are_parsed_or_refused_in_less_than_a_second() -> None:
-    import time
-
     from inspector.job import request_limits
 
     for attack in of("messages"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-import runpy
 import time
 from pathlib import Path
 from typing import Any
@@ -344,35 +343,6 @@ def test_wrong_types_are_refused_with_path_wanted_and_found(body: Any, path: str
 def test_a_wrong_type_is_located_in_the_text() -> None:
     error = refused('[\n {"role": "user",\n  "content": 7}]')
     assert (error.where["line"], error.where["column"]) == (3, 14)
-
-
-def attack_cases() -> list[Any]:
-    cases = [json.loads(line) for line in (DATA / "attacks.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [pytest.param(case, id=case["id"]) for case in cases if case["surface"] == "messages"]
-
-
-@pytest.mark.parametrize("case", attack_cases())
-def test_attack_cases_are_parsed_or_refused_with_the_kind_they_name(case: dict[str, Any]) -> None:
-    helpers = runpy.run_path(str(DATA / "attack_helpers.py"))
-    data = eval(case["payload_py"], helpers) if "payload_py" in case else case["payload"]
-    data = data.encode() if isinstance(data, str) else data
-    began = time.perf_counter()
-    try:
-        parse_request(data, limits=STRICT)
-        kind = None
-    except InspectorError as error:
-        kind = error.kind
-    assert time.perf_counter() - began < 1
-    assert (kind.name if kind else None) == EXPECTED.get(case["id"]), case["expected_behaviour"]
-
-
-EXPECTED = {
-    **dict.fromkeys(["M01", "M03", "M03b", "M07", "M10", "M13", "M19", "M21", "M22", "M23"], "InputInvalid"),
-    **dict.fromkeys(["M26", "M27", "M28", "M31", "M51"], "InputInvalid"),
-    "M08": "UnencodableText",
-    "M15": "InputTooLarge",
-    "M17": "InputTooLarge",
-}
 
 
 # --- the page's editors ----------------------------------------------------------------------------------------------

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attacks import CASES, of
 from fake_hub import Repository, State, serve, sha256
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import cache, hub, hub_http, resolve_files, resolve_template, resolve_tokenizer
 
-ATTACKS = [
-    json.loads(line) for line in (Path(__file__).parent / "data" / "attacks.jsonl").read_text("utf-8").splitlines()
-]
 FILES = {
     "tokenizer.json": json.dumps({"hub": 1, "pad": "x" * 600_000}).encode(),
     "tokenizer_config.json": b'{"chat_template": "{{ config }}"}',
@@ -297,37 +295,63 @@ def test_an_unreachable_hub_is_tried_once_in_under_three_seconds_and_again_a_min
 # --- the attack cases --------------------------------------------------------------------------------------------
 
 
-def payload(case: dict[str, Any]) -> str:
-    if case["id"] == "R17":
-        return "g" * 300 + "/x"
-    return case["payload"].partition(" (")[0]
+def payload(attack: str) -> str:
+    return "g" * 300 + "/x" if attack == "R17" else CASES[attack]["payload"].partition(" (")[0]
 
 
-@pytest.mark.parametrize("case", [c for c in ATTACKS if c["id"].startswith("R") and c["surface"] == "repo_name"],
-                         ids=lambda case: case["id"])  # fmt: skip
-def test_hostile_names_are_refused_before_any_network(
-    state: State, monkeypatch, tmp_path, case: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("attack", of("repo_name", "R"))
+def test_hostile_names_are_refused_before_any_network(state: State, monkeypatch, tmp_path, attack: str) -> None:
     (tmp_path / "org" / "localrepo").mkdir(parents=True)
     (tmp_path / "org" / "localrepo" / "tokenizer.json").write_text("{}")
     monkeypatch.chdir(tmp_path)
-    text, group = payload(case), case["id"].rstrip("0123456789")
-    if case["id"] in ("RV07", "RV08"):
+    text, group = payload(attack), attack.rstrip("0123456789")
+    if attack in ("RV07", "RV08"):
         if text:
             state.repositories["org/name"].refs[text] = 1
         assert resolve_tokenizer(f"hf:org/name@{text}").id == f"hf:org/name@{commit(state)}"
         return
-    if case["id"] == "R07":  # as a repository it is asked for on the Hub; as a path no visitor may open it
+    if attack == "R07":  # as a repository it is asked for on the Hub; as a path no visitor may open it
         fails(lambda: resolve_tokenizer("hf:org/localrepo"), ErrorKind.HubNotFound)
         fails(lambda: resolve_tokenizer(text, local=False), ErrorKind.RepoNameInvalid)
         return
     monkeypatch.setattr(hub, "_probe", lambda address: pytest.fail("the network was used"))
     ref = {"R": f"hf:{text}", "RV": f"hf:org/name@{text}", "RF": f"hf:org/name@main!{text}"}[group]
     kind = {"R": "RepoNameInvalid", "RV": "RevisionInvalid", "RF": "FileNameInvalid"}[group]
-    assert kind in case["expected_behaviour"]
-    fails(lambda: resolve_tokenizer(ref), ErrorKind[kind])
-    fails(lambda: resolve_template(ref), ErrorKind[kind])
+    assert kind in CASES[attack]["expected_behaviour"]
+    for error in (
+        fails(lambda: resolve_tokenizer(ref), ErrorKind[kind]),
+        fails(lambda: resolve_template(ref), ErrorKind[kind]),
+    ):
+        assert error.one_line().isprintable()
     assert not state.log
+
+
+HUB_FAULTS = {
+    "H01": ("403", FILE, {"X-Error-Code": "GatedRepo"}, ErrorKind.HubGated),
+    "H02": ("401", API, {}, ErrorKind.HubAuth),
+    "H03": ("404", API, {}, ErrorKind.HubNotFound),
+    "H04": ("500", FILE, {}, ErrorKind.HubTimeout),
+    "H06": ("hang", FILE, {}, ErrorKind.HubTimeout),
+    "H07": ("half-then-silence", FILE + "COMMIT/tokenizer.json", {}, ErrorKind.HubTimeout),
+    "H10": ("html", FILE, {}, ErrorKind.TokenizerInvalid),
+    "H11": ("redirect", FILE, {"Location": "http://127.0.0.1:9/elsewhere"}, ErrorKind.HubError),
+}
+
+
+@pytest.mark.parametrize("attack", of("repo_name", "H"))
+def test_hub_faults_of_the_attack_cases(state: State, attack: str) -> None:
+    if attack == "H12":
+        return test_a_truncated_cached_file_is_noticed_and_fetched_again(state)
+    if attack == "H13":
+        return test_a_full_disk_is_said_and_leaves_nothing(state, None)
+    fault, where, headers, kind = HUB_FAULTS[attack]
+    state.fault, state.where, state.headers = fault, where.replace("COMMIT", commit(state)), headers
+    started = time.monotonic()
+    error = fails(lambda: resolve_tokenizer("hf:org/name@main"), kind)
+    assert kind.name in CASES[attack]["expected_behaviour"] and time.monotonic() - started < 6
+    assert "<script>" not in error.one_line() and (attack != "H10" or "HTML page" in error.message)
+    assert not left_over() and not list(cache.cache_dir().glob("files/*/*/tokenizer.json"))
+    return None
 
 
 @pytest.mark.parametrize("ref", ["/proc/self/environ", "folder:/", "gguf:/etc/passwd", "./x/tokenizer.json", "~/x"])

@@ -358,7 +358,85 @@ def _gathered(artifact: ModelArtifact) -> Iterator[Path]:
     with cache.workspace() as work:
         for file in artifact.files:
             (work / file.name).symlink_to(Path(file.path).resolve())
+        _check_config(work)
         yield work
+
+
+_FETCHES = (
+    "_attn_implementation",
+    "attn_implementation",
+    "_attn_implementation_internal",
+    "use_kernels",
+    "kernel_config",
+)
+
+
+_ALWAYS_BUILT = 100_000_000  # numbers of one matrix that cost nothing to try
+_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "max_position_embeddings",
+)
+
+
+def _check_config(folder: Path) -> None:
+    """Refuse a configuration that its weights cannot fill, before anything of its sizes is built; take out of a copy of
+    it what would make transformers fetch kernels.
+
+    Errors: ModelInvalid.
+    """
+    place = folder / "config.json"
+    try:
+        config = json.loads(place.read_bytes())
+    except OSError:
+        return  # transformers says that there is none
+    except (ValueError, RecursionError) as fault:
+        raise _error(ErrorKind.ModelInvalid, f"config.json is not JSON: {str(fault)[:100]}", "fetch it again") from None
+    if not isinstance(config, dict):
+        raise _error(ErrorKind.ModelInvalid, "config.json is no object", "fetch it again")
+    text = config["text_config"] if isinstance(config.get("text_config"), dict) else config
+    for name in _SIZES:
+        if type(text.get(name)) is int and text[name] < 1:
+            raise _error(ErrorKind.ModelInvalid, f"config.json says {name} {text[name]}", "fetch the right config.json")
+    rows, width = text.get("vocab_size"), text.get("hidden_size")
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.name.endswith(WEIGHT_SUFFIXES))
+    # two bits a number are less than any file has
+    if isinstance(rows, int) and isinstance(width, int) and max(rows, width) * width > max(4 * size, _ALWAYS_BUILT):
+        raise _error(
+            ErrorKind.ModelInvalid,
+            f"config.json says vocab_size {rows:,} and hidden_size {width:,}; the weights have {size:,} bytes",
+            "fetch the complete weights, or the config.json that belongs to them",
+        )
+    method = config.get("quantization_config")
+    quantized = method.get("quant_method") if isinstance(method, dict) else method
+    if method is not None and not _known_quantization(quantized):
+        raise _error(
+            ErrorKind.ModelInvalid,
+            f"config.json says the quantization {str(quantized)[:60]!r}, which transformers does not know",
+            "take the model's unquantized weights",
+        )
+    cleaned = _without(config, _FETCHES)
+    if cleaned != config:
+        place.unlink()
+        place.write_text(json.dumps(cleaned), "utf-8")
+
+
+def _known_quantization(name: Any) -> bool:
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    return isinstance(name, str) and name in AUTO_QUANTIZATION_CONFIG_MAPPING
+
+
+def _without(config: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        key: _without(value, names) if isinstance(value, dict) else value
+        for key, value in config.items()
+        if key not in names
+    }
 
 
 def _from_pretrained(folder: str, dtype: Any, **arguments: Any) -> Any:

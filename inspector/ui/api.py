@@ -10,6 +10,7 @@ Nothing is decided here but what a parameter may be and how long an answer: arti
 from __future__ import annotations
 
 import inspect as python_inspect
+import re
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -357,9 +358,12 @@ def _text(value: Any) -> str:
     return calls.escaped(dump_request(value))
 
 
+_CALLS = re.compile(r"/(call|run|api)/")
+
+
 async def wrong_call(request: Any, error: Exception) -> Any:
     """Answer a call that names no endpoint or no parameter of one: Gradio itself would say 500 and nothing else."""
-    if "/call/" not in request.url.path:
+    if not _CALLS.search(request.url.path):
         raise error
     why = " ".join(str(error).split())[:300]
     told = _wrong(request.url.path.rpartition("/")[2], f"there is no such call: {why}", f"see {LISTING}")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
+from gradio.route_utils import FnIndexInferError
 
 from inspector import presets
 from inspector.backends.endpoint import listed_roots
@@ -116,7 +117,7 @@ def launch_settings() -> dict[str, Any]:
                 (Framing, (), {}),
                 (Gate, (), {"functions": functions(), "admission": calls.admission()}),
             ],
-            "exception_handlers": dict.fromkeys(api.CALL_ERRORS, api.wrong_call),
+            "exception_handlers": dict.fromkeys((*api.CALL_ERRORS, FnIndexInferError), api.wrong_call),
         },
     }
 
