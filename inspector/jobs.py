@@ -660,4 +660,6 @@ def preload(names: Sequence[str]) -> None:
     for name in names:
         preset = presets.tokenizers().get(name)
         if preset and all(presets.local_pin_path(pin) or lookup(pin.sha256, pin.name) for pin in preset.pins):
-            inspect(pickle.dumps(prepare(b'[{"role": "user", "content": "warm"}]', Options(tokenizer=name))))
+            job = prepare(b'[{"role": "user", "content": "warm"}]', Options(tokenizer=name))
+            inspect(pickle.dumps(job))
+            page_stages(pickle.dumps(("warm", job.tokenizer)))  # its merges
