@@ -47,7 +47,7 @@ REQUEST_SCHEMA = "request/1"
 LIBRARIES = (
     "transformers", "tokenizers", "jinja2", "markupsafe", "tiktoken", "regex", "mistral-common", "sentencepiece", "gguf",
     "safetensors", "huggingface_hub", "numpy", "pandas", "rapidfuzz", "rfc8785", "pyarrow", "gradio", "torch", "accelerate",
-    "httpx2", "mcp", "pillow", "platformdirs", "filelock", "limits", "typer", "rich", "minijinja", "xllamacpp",
+    "httpx2", "mcp", "uvicorn", "pillow", "platformdirs", "filelock", "limits", "typer", "rich", "minijinja", "xllamacpp",
 )  # fmt: skip
 
 

@@ -84,6 +84,7 @@ REAP_S = 5.0
 MOST_NOTES = 1000  # of what it is at, from one child in one request
 TICK_S = 0.05  # how often a cancellation is looked at
 STDERR_TAIL = 8192
+PING_S = 1.0  # how long `status` waits for the zygote
 
 
 class CallCancelled(Exception):
@@ -117,6 +118,7 @@ class _Zygote:
         self._broken = False  # its socket failed: it is dead or dying, whatever the process table still says
         self._ctl, theirs = socket.socketpair()
         self._ctl.settimeout(REAP_S)
+        self._asked = False  # a ping that was not answered yet
         self.ready = False  # it has answered once
         cache = cache_dir()
         with contextlib.suppress(OSError):
@@ -171,12 +173,34 @@ class _Zygote:
             try:
                 self._ctl.settimeout(timeout_s)
                 self._ctl.sendall(RECORD.pack(REAP, number))
-                _, status, cpu_s = REPORT.unpack(read_exactly(self._ctl, REPORT.size))
+                found = -1
+                while found != number:  # answers to pings come before it
+                    found, status, cpu_s = REPORT.unpack(read_exactly(self._ctl, REPORT.size))
                 self.ready = True
                 return status, cpu_s
             except (OSError, EOFError) as fault:
                 self._give_up()
                 raise _ZygoteGone from fault
+
+    def answers(self, timeout_s: float) -> bool:
+        """Say whether it answers in time. One that does not is left alone: it may be slow, and the next call finds out."""
+        ends = time.monotonic() + timeout_s
+        if not self._lock.acquire(timeout=timeout_s):
+            return False
+        try:
+            if not self._asked:
+                self._ctl.settimeout(timeout_s)
+                self._ctl.sendall(RECORD.pack(REAP, 0))  # there is no child 0
+                self._asked = True
+            self._ctl.settimeout(max(0.01, ends - time.monotonic()))
+            self._asked = len(self._ctl.recv(REPORT.size, socket.MSG_PEEK)) < REPORT.size
+            if not self._asked:
+                read_exactly(self._ctl, REPORT.size)
+            return not self._asked
+        except (OSError, EOFError):
+            return False
+        finally:
+            self._lock.release()
 
     def release(self, number: int) -> None:
         """Have a child killed and reaped without waiting for it."""
@@ -685,6 +709,9 @@ class Sandbox:
         can be had, `error` says why, and what a self-test says is None.
         """
         error = self._test_once()
+        zygote = self._zygote
+        if error is None and zygote.ready and zygote.alive() and not zygote.answers(PING_S):
+            error = _crashed(f"the sandbox's own process has not answered for {PING_S:g} s", "try again in a moment")
         facts = self._facts or {"rlimits": {}, "refused": {}, "seccomp": None, "landlock": None}
         in_force: dict[str, int | None] = facts["rlimits"]
         notes = [f"RLIMIT_{name} is not in force on this system" for name, value in in_force.items() if value is None]

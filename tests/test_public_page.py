@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -361,6 +362,20 @@ def test_no_visitor_reads_anothers_result_file_or_progress(server: Server) -> No
     part = {"session": mine, "first": True, "name": "tokenizer.json", "data": "e30="}
     assert server.call("upload", part)[2]["size"] == 2
     assert server.call("uploaded", {"session": theirs}, "10.0.0.9")[2]["kind"] == "InputInvalid"
+    text = {"session": mine, "first": True, "name": "own.jinja", "data": base64.b64encode(CANARY.encode()).decode()}
+    server.call("upload", text)
+    ref = server.call("uploaded", {"session": mine})[2]["ref"]
+    assert server.call("template_source", {"session": mine, "template": ref})[2]["text"] == CANARY
+    refused = [
+        server.call("template_source", {"session": theirs, "template": asked}, "10.0.0.9")[2]["error"].replace(
+            asked, ""
+        )
+        for asked in (ref, "upload:" + "0" * 64)
+    ]
+    assert refused[0] == refused[1] and "no such upload" in refused[0]
+    server.call("page_closed", {"session": mine})
+    assert "no such upload" in server.call("template_source", {"session": mine, "template": ref})[2]["error"]
+    assert not [path for path in server.home.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
     kept = server.call("share_keep", {"session": mine, "state": '{"schema":"page-state/1","a":"x"}'})[2]
     assert server.call("share_drop", {"session": theirs, "id": kept["id"], "key": "A" * 43}, "10.0.0.9")[2]["error"]
     stored = [
@@ -443,9 +458,26 @@ def test_the_status_tells_the_truth_about_a_killed_sandbox(server: Server) -> No
     assert said["mode"] == "public" and said["isolation"]["seccomp"] is True and said["limits"]["cpu_s"] == 60
     assert not re.search(r"/(home|tmp|root|usr)\b", json.dumps(said)) and said["error"] is None
     zygote = next(pid for pid in server.processes() if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1] == str(server.process.pid))  # fmt: skip
+    os.kill(zygote, signal.SIGSTOP)
+    try:
+        server.until(lambda found: "has not answered" in (found["error"] or ""), 20)
+    finally:
+        os.kill(zygote, signal.SIGCONT)
+    server.until(lambda found: found["error"] is None, 10)
     os.kill(zygote, signal.SIGKILL)
     assert server.call("view", view(session()))[2]["errors"] == []
     assert server.status()["children"]["restarts"] == said["children"]["restarts"] + 1
+
+
+def test_the_servers_connections_are_the_bounded_ones(server: Server) -> None:
+    """What they do is in test_connections.py; here that Gradio's server has them: it opens no WebSocket and logs no line."""
+    before = server.log.read_bytes()
+    upgrade = "GET /status HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    for sent, code in ((upgrade.encode(), b" 200 "), (b"\0 no request\r\n\r\n", b" 400 ")):
+        with socket.create_connection(("127.0.0.1", server.port), 30) as connection:
+            connection.sendall(sent)
+            assert code in connection.recv(65536).split(b"\r\n")[0]
+    assert server.log.read_bytes() == before
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

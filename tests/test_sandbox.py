@@ -487,6 +487,26 @@ def test_a_zygote_that_hangs_is_replaced_in_bounded_time_and_the_call_answered(m
         assert (status["running"], status["restarts"], status["error"]) == (True, 1, None)
 
 
+def test_a_zygote_that_does_not_answer_is_told_and_left_to_come_back(monkeypatch):
+    monkeypatch.setattr(sandbox_module, "PING_S", 0.4)
+    with start(warm=None) as sandbox:
+        assert sandbox.status()["running"]
+        zygote = sandbox._zygote.process.pid
+        os.kill(zygote, signal.SIGSTOP)
+        for _ in range(3):
+            began = time.monotonic()
+            status = sandbox.status()
+            assert time.monotonic() - began < 3
+            assert not status["running"] and "has not answered" in status["error"]
+        os.kill(zygote, signal.SIGCONT)
+        assert wait_until(lambda: sandbox.status()["running"])
+        assert sandbox.status()["error"] is None
+        child = sandbox.call("pid", b"", session="s")
+        os.kill(int(child), signal.SIGKILL)  # its report is not taken for an answer to a ping
+        assert sandbox.call("pid", b"", session="s") != child
+        assert (sandbox._zygote.process.pid, sandbox.restarts) == (zygote, 0)
+
+
 def test_a_zygote_killed_under_load_loses_no_call_and_leaves_nothing():
     outcomes: list[str] = []
     done = threading.Event()

@@ -40,7 +40,7 @@ from inspector.sources import (
     store_upload,
 )
 from inspector.sources.base import Archive
-from inspector.sources.upload import left_out
+from inspector.sources.upload import MAX_ENTRIES, left_out, unzip
 
 FILE = b'{"probe": "' + b"x" * 400 + b'"}'
 OWN_CACHE = cache.cache_dir()
@@ -462,6 +462,49 @@ def test_a_zip_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeyp
                                   zipped({"tokenizer.json": FILE}, zipfile.ZIP_STORED).replace(b"probe", b"prabe")])  # fmt: skip
 def test_a_zip_that_is_none_or_damaged_or_empty_says_so(data: bytes) -> None:
     fails(lambda: store_upload(data), ErrorKind.InputInvalid)
+
+
+def directory_only(count: int, stated: int | None = None, size: int | None = None, zip64: bool = True) -> bytes:
+    """A zip of one file whose directory lists it `count` times, with the end that it should have or another."""
+    local = b"PK\x03\x04" + bytes(22) + struct.pack("<HH", 1, 0) + b"a"
+    directory = (b"PK\x01\x02" + bytes(24) + struct.pack("<H", 1) + bytes(16) + b"a") * count
+    stated, size = count if stated is None else stated, len(directory) if size is None else size
+    place = len(local) + len(directory)
+    far = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, stated, stated, size, len(local))
+    far += struct.pack("<4sLQL", b"PK\x06\x07", 0, place, 1)
+    few, small = (0xFFFF, 0xFFFFFFFF) if zip64 else (stated, size)
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, few, few, small, len(local), 0)
+    return local + directory + (far if zip64 else b"") + end
+
+
+def test_the_directory_of_a_zip_is_measured_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zipfile, "ZipFile", lambda *_args, **_rest: pytest.fail("it was read"))
+    began = time.monotonic()
+    for many in (directory_only(200_000), directory_only(60_000, zip64=False)):
+        for look in (store_upload, left_out):
+            error = fails(lambda look=look, many=many: look(many), ErrorKind.InputTooLarge)
+            assert "files were given, the limit is 50" in error.message
+    large = directory_only(40_000, stated=3)
+    assert (
+        "list of the files has 1,880,000 bytes" in fails(lambda: store_upload(large), ErrorKind.InputTooLarge).message
+    )
+    assert time.monotonic() - began < 1
+    wrong = [directory_only(20_000, stated=3), directory_only(3, stated=2), directory_only(3, size=46), directory_only(3, size=1 << 19),
+             directory_only(0, stated=3, size=0), directory_only(MAX_ENTRIES + 5, stated=3, zip64=False)]  # fmt: skip
+    wrong.append(directory_only(3).replace(b"PK\x06\x06", b"PK\x06\x05"))
+    for data in wrong:
+        fails(lambda data=data: store_upload(data), ErrorKind.InputInvalid)
+
+
+def test_a_zip_with_a_comment_or_bytes_around_it_is_read_and_other_packings_than_deflate_are_not() -> None:
+    out = io.BytesIO(b"before")
+    with zipfile.ZipFile(out, "a") as packed:
+        packed.writestr("m/tokenizer.json", FILE)
+        packed.comment = b"a comment" + b"c" * 60_000
+    for data in (out.getvalue(), out.getvalue()[:-9], out.getvalue() + b"\n"):
+        assert unzip(data) == {"tokenizer.json": FILE} and left_out(data) == []
+    for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        fails(lambda method=method: store_upload(zipped({"tokenizer.json": FILE}, method)), ErrorKind.InputInvalid)
 
 
 @pytest.mark.parametrize("data", [b"\x80\x04\x95pickle", b"<!DOCTYPE html><html></html>", b"", b"null", b"\xff\xfe{"])

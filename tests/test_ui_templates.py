@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_revisions import COMMITS, config
 
-from inspector import presets
+from inspector import limits, presets
 from inspector.job import Fields, Options, prepare
 from inspector.sources import hub
 from inspector.ui import calls, templates
@@ -161,6 +162,14 @@ def test_an_edit_keeps_the_identity_of_its_origin_and_has_its_own_digest() -> No
         same = prepare(Fields("[]"), Options(template=ref, template_text=origin["text"])).template
         assert same is not None and same.revision == origin["revision"] and same.digest == origin["digest"]
     assert prepare(Fields("[]"), Options(template_text="x")).template.id == "pasted"  # type: ignore[union-attr]
+
+
+def test_both_sides_of_a_diff_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "_in_force", replace(limits.LOCAL, template_bytes=1000))
+    wide, long = "\U0001f9ee" * 300, "a" * 999
+    for origin, text in ((wide, long), (long, wide)):
+        assert asked(templates.template_changes, origin=origin, text=text)["kind"] == "InputTooLarge"
+    assert asked(templates.template_changes, origin=long, text=long)["error"] is None
 
 
 def test_the_view_of_a_template_names_its_arguments() -> None:

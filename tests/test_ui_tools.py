@@ -6,7 +6,10 @@ import base64
 import csv
 import io
 import json
+import os
 import random
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ import pytest
 from inspector import caller, service
 from inspector.decode import stream_steps
 from inspector.errors import ErrorKind, InspectorError
-from inspector.sources import resolve_tokenizer, store_upload
+from inspector.sources import resolve_template, resolve_tokenizer, store_upload, visitors
 from inspector.stages import trace_stages, train
 from inspector.tokenizers import load_tokenizer
 from inspector.ui import calls, tools, uploads
@@ -344,6 +347,130 @@ def test_a_stranger_s_uploads_push_out_that_stranger_s_only(monkeypatch: Any) ->
         assert (session in waiting._waiting) is there, session
     waiting.drop("a")
     assert waiting.waiting_bytes() == 2000
+
+
+def test_one_upload_of_an_address_is_unpacked_at_a_time(monkeypatch: Any) -> None:
+    monkeypatch.setattr(uploads, "TURN_S", 0.05)
+    waiting = uploads.Uploads()
+    with caller.asked_by(caller.Caller("page-a", "1.1.1.1")), waiting.turn("a"):
+        with caller.asked_by(caller.Caller("page-b", "1.1.1.1")), pytest.raises(InspectorError) as caught:
+            waiting.turn("b").__enter__()
+        with caller.asked_by(caller.Caller("page-c", "2.2.2.2")), waiting.turn("c"):
+            pass
+    assert caught.value.kind is ErrorKind.Busy
+    with caller.asked_by(caller.Caller("page-b", "1.1.1.1")), waiting.turn("b"):
+        pass
+
+
+TEMPLATE = {"secret.jinja": b"{{ 'zzsecretzz' }}"}
+
+
+@pytest.fixture
+def visitors_kept(monkeypatch: Any, tmp_path: Path) -> Any:
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path / "cache"))
+    now = [1000.0]
+    kept = visitors.VisitorUploads(lambda: now[0])
+    monkeypatch.setattr(visitors, "UPLOADS", kept)
+    yield (
+        kept,
+        now,
+        lambda: [path for path in tmp_path.rglob("*") if path.is_file() and b"zzsecretzz" in path.read_bytes()],
+    )
+    kept.close()
+
+
+def of_visitor(name: str, address: str = "1.1.1.1") -> Any:
+    return caller.asked_by(caller.Caller(f"page-{name}", address))
+
+
+def test_an_upload_is_its_pages_alone_and_goes_with_it(visitors_kept: Any) -> None:
+    kept, now, found = visitors_kept
+    with of_visitor("a"):
+        ref = send(TEMPLATE)["ref"]
+        assert resolve_template(ref, local=False).text == "{{ 'zzsecretzz' }}" and len(found()) == 1
+    said = []
+    for asker in (of_visitor("b"), caller.asked_by(caller.Caller("program-1.1.1.1", "1.1.1.1"))):
+        with asker:
+            for asked in (ref, "upload:" + "0" * 64):
+                with pytest.raises(InspectorError) as caught:
+                    resolve_template(asked, local=False)
+                said.append((caught.value.kind, caught.value.one_line().replace(asked, "")))
+    assert len(set(said)) == 1 and said[0][0] is ErrorKind.ArtifactUnavailable
+    with pytest.raises(InspectorError):  # nor has the person at the machine what visitors gave
+        resolve_template(ref)
+    with of_visitor("b"):
+        assert send(TEMPLATE, session="6" * 32)["ref"] == ref and len(found()) == 2
+    with of_visitor("a"):
+        tools.forget(SESSION)
+        with pytest.raises(InspectorError):
+            resolve_template(ref, local=False)
+    assert len(found()) == 1
+    now[0] += visitors.EXPIRE_S - 1
+    with of_visitor("b"):
+        assert resolve_template(ref, local=False)
+    now[0] += visitors.EXPIRE_S - 1
+    kept.expire()
+    assert len(found()) == 1
+    now[0] += 2
+    kept.expire()
+    assert found() == []
+
+
+def test_an_upload_under_way_when_its_page_closes_is_not_kept(visitors_kept: Any, monkeypatch: Any) -> None:
+    _kept, _now, found = visitors_kept
+    with of_visitor("a"):
+        since = visitors.UPLOADS._clock()
+        tools.forget(SESSION)
+        with pytest.raises(InspectorError):
+            store_upload(TEMPLATE, since)
+        assert found() == []
+        visitors_kept[1][0] += 1  # the page came back
+        assert store_upload(TEMPLATE, visitors.UPLOADS._clock()) and len(found()) == 1
+
+
+def test_visitors_together_keep_no_more_than_the_bounds(visitors_kept: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(visitors, "ADDRESS_BYTES", 2500)
+    monkeypatch.setattr(visitors, "ALL_BYTES", 5000)
+
+    def there(name: str) -> bool:
+        with of_visitor(name):
+            try:
+                return bool(resolve_template(refs[name], local=False))
+            except InspectorError:
+                return False
+
+    refs = {}
+    for name, address in (
+        ("a", "1.1.1.1"),
+        ("b", "2.2.2.2"),
+        ("c", "2.2.2.2"),
+        ("d", "2.2.2.2"),
+        ("e", "3.3.3.3"),
+        ("f", "4.4.4.4"),
+    ):
+        with of_visitor(name, address):
+            refs[name] = store_upload({"x.jinja": name.encode() * 1000})
+    assert [there(name) for name in "abcdef"] == [True, False, True, True, True, True]
+    with of_visitor("g", "5.5.5.5"):
+        refs["g"] = store_upload({"x.jinja": b"g" * 1000})
+    assert [there(name) for name in "acdefg"] == [False, True, True, True, True, True]
+
+
+def test_what_a_killed_server_left_is_removed_and_what_a_living_one_has_is_not(
+    visitors_kept: Any, tmp_path: Path
+) -> None:
+    _kept, _now, found = visitors_kept
+    script = (
+        "import os; from inspector import caller; from inspector.sources import store_upload\n"
+        "with caller.asked_by(caller.Caller('page-x', '1')): store_upload({'a.jinja': b'zzsecretzz'})\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "INSPECTOR_CACHE": str(tmp_path / "cache")})
+    with of_visitor("a"):
+        store_upload(TEMPLATE)
+    assert len(found()) == 2
+    visitors.remove_left()
+    assert len(found()) == 1
 
 
 def test_names_of_an_upload_that_a_terminal_or_a_page_would_act_on_are_refused() -> None:

@@ -1,7 +1,9 @@
 """`upload:SHA256`: files that a visitor gave: a set of files, or a zip of them. The hash over them is their name.
 
-Nothing is unpacked to a path that a visitor chose: names come from a fixed list, bytes lie in the cache under their
-own hash. Sizes, counts and compression ratios are checked before anything is decompressed.
+Nothing is unpacked to a path that a visitor chose: names come from a fixed list. For the person at this machine the bytes
+lie in the cache under their own hash; what a visitor of a page for others gives is that page's alone (visitors.py). Of a
+zip only the end is read before the number and the size of its entries are known to be small; sizes, counts and
+compression ratios are checked before anything is decompressed.
 """
 
 from __future__ import annotations
@@ -10,12 +12,14 @@ import hashlib
 import io
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
 
+from inspector import caller
 from inspector.errors import ErrorKind, InspectorError
-from inspector.sources import cache
+from inspector.sources import cache, visitors
 from inspector.sources.names import (
     check_upload_name,
     html_instead,
@@ -28,6 +32,8 @@ from inspector.tokenizers.base import ArtifactFile
 MAX_FILES = 50
 MAX_BYTES = 64 << 20
 MAX_RATIO = 100
+MAX_ENTRIES = 1000  # of a zip, folders and what lies beside the files among them
+MAX_DIRECTORY_BYTES = 1 << 20
 _SMALL = 1 << 16  # a ratio says nothing about a few bytes: an empty template may be any multiple of its entry
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
@@ -41,7 +47,7 @@ class UploadSource:
     def files(self, rest: str, names: tuple[str, ...], progress: cache.Progress | None) -> tuple[ArtifactFile, ...]:
         """Give the files of an upload: all of them, as they were checked when they came.
 
-        Errors: FileNameInvalid for another spelling; ArtifactUnavailable if they are no longer in the cache.
+        Errors: FileNameInvalid for another spelling; ArtifactUnavailable if they are not here, or not for this visitor.
         """
         if not _SHA256.fullmatch(rest):
             raise InspectorError(
@@ -51,6 +57,9 @@ class UploadSource:
                 where={"ref": f"upload:{rest[:100]}"},
                 remedy="give the files again, and use the reference that this returns",
             )
+        owner = caller.current().owner
+        if owner:
+            return visitors.UPLOADS.find(owner, f"upload:{rest}")
         held = [cache.lookup(sha256, name) for name, sha256 in (cache.remembered(f"upload:{rest}") or {}).items()]
         found = tuple(file for file in held if file)
         if not found or len(found) != len(held):
@@ -64,8 +73,10 @@ class UploadSource:
         return found
 
 
-def store_upload(given: Mapping[str, bytes] | bytes) -> str:
+def store_upload(given: Mapping[str, bytes] | bytes, since: float | None = None) -> str:
     """Keep uploaded files, given as name -> bytes or as the bytes of a zip; return their reference.
+
+    `since`: when a visitor asked, time.monotonic(); what a page has given that has closed since is not kept.
 
     Errors: FileNameInvalid, InputTooLarge, InputInvalid (no zip, nothing in it), TokenizerInvalid, GgufInvalid,
     CacheFull.
@@ -75,10 +86,15 @@ def store_upload(given: Mapping[str, bytes] | bytes) -> str:
     for name, data in files.items():
         check_upload_name(name)
         _check_content(name, data)
-    kept = {name: cache.store_bytes(data, name).sha256 for name, data in files.items()}
-    lines = "".join(sorted(f"{name} {sha256}\n" for name, sha256 in kept.items()))
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    lines = "".join(sorted(f"{name} {sha256}\n" for name, sha256 in digests.items()))
     ref = f"upload:{hashlib.sha256(lines.encode()).hexdigest()}"
-    cache.remember(ref, kept)
+    if caller.current().owner:
+        visitors.UPLOADS.keep(caller.current(), ref, files, digests, since)
+        return ref
+    for name, data in files.items():
+        cache.store_bytes(data, name)
+    cache.remember(ref, digests)
     return ref
 
 
@@ -88,7 +104,7 @@ def unzip(data: bytes) -> dict[str, bytes]:
     Errors: as store_upload.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        with _opened(data) as packed:
             entries = [entry for entry in packed.infolist() if not entry.is_dir()]
             _check_entries(entries)
             entries = [entry for entry in entries if not is_beside(entry.filename)]
@@ -123,8 +139,64 @@ _BESIDE = re.compile(
 
 def left_out(data: bytes) -> list[str]:
     """Name the files of a readable zip that `unzip` leaves out."""
-    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+    with _opened(data) as packed:
         return [entry.filename for entry in packed.infolist() if not entry.is_dir() and is_beside(entry.filename)]
+
+
+_END = struct.Struct("<4s4H2LH")  # the end record: disk numbers, entries, size and place of the directory, comment
+_LOCATOR = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = 46  # bytes of a directory entry before its name
+_ENTRY_LENGTHS = struct.Struct("<3H")  # of name, extra field and comment
+
+
+def _opened(data: bytes) -> zipfile.ZipFile:
+    """Open a zip whose directory is small and as large as it says: `zipfile` reads all of it, whatever it holds.
+
+    Errors: InputTooLarge; BadZipFile.
+    """
+    end = _end_of(data)
+    _, _, _, _, count, size, offset, _ = _END.unpack_from(data, end)
+    start = end
+    if end >= _LOCATOR.size + _END64.size and data[end - _LOCATOR.size : end].startswith(b"PK\x06\x07"):
+        start -= _LOCATOR.size + _END64.size
+        signature, *_, count, size, offset = _END64.unpack_from(data, start)
+        place = _LOCATOR.unpack_from(data, end - _LOCATOR.size)[2]
+        if signature != b"PK\x06\x06" or place != start:
+            raise zipfile.BadZipFile("its zip64 end record is not where it should be")
+    if count > MAX_ENTRIES or size > MAX_DIRECTORY_BYTES:
+        many = f"{count:,} files were given" if count > MAX_ENTRIES else f"the list of the files has {size:,} bytes"
+        raise _too_large(f"{many}, the limit is {MAX_FILES if count > MAX_ENTRIES else MAX_DIRECTORY_BYTES:,}")
+    if size + offset > start or _walked(data, start - size, start) != count:
+        raise zipfile.BadZipFile("its directory is not as large as its end says")
+    # Where no comment follows, `zipfile` finds this end record and no other.
+    plain = len(data) == end + _END.size and data.endswith(b"\0\0")
+    return zipfile.ZipFile(io.BytesIO(data if plain else data[: end + _END.size - 2] + b"\0\0"))
+
+
+def _end_of(data: bytes) -> int:
+    """Give where the end record is.
+
+    Errors: BadZipFile if there is none.
+    """
+    plain = len(data) - _END.size
+    if plain >= 0 and data[plain : plain + 4] == b"PK\x05\x06" and data.endswith(b"\0\0"):
+        return plain
+    end = data.rfind(b"PK\x05\x06", max(0, plain - 0xFFFF))
+    if end < 0 or end > plain:
+        raise zipfile.BadZipFile("it has no end record")
+    return end
+
+
+def _walked(data: bytes, at: int, end: int) -> int:
+    """Count the entries of a directory, at most one more than are taken; -1 if they do not fill it."""
+    count = 0
+    while at < end and count <= MAX_ENTRIES:
+        if at + _ENTRY > end or data[at : at + 4] != b"PK\x01\x02":
+            return -1
+        at += _ENTRY + sum(_ENTRY_LENGTHS.unpack_from(data, at + 28))
+        count += 1
+    return count if at == end else -1
 
 
 def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
@@ -138,6 +210,11 @@ def _check_entries(entries: list[zipfile.ZipInfo]) -> None:
             raise _unsafe(name, "a link" if link else "a path that leads elsewhere")
         if name in seen:
             raise _unsafe(name, "there twice")
+        if entry.compress_type not in (
+            zipfile.ZIP_STORED,
+            zipfile.ZIP_DEFLATED,
+        ):  # others say how much memory they take
+            raise zipfile.BadZipFile(f"{name[:80]} is packed with method {entry.compress_type}, not deflate")
         seen.add(name)
         if entry.file_size > _SMALL and entry.file_size > MAX_RATIO * max(entry.compress_size, 1):
             raise _too_large(f"{name} unpacks to {entry.file_size:,} bytes, over {MAX_RATIO} times its packed size")

@@ -20,6 +20,7 @@ from inspector import caller, limits, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.limits import Mode
 from inspector.sandbox import CallCancelled
+from inspector.sources import visitors
 from inspector.ui.admission import LOCAL, PUBLIC, Admission, Bounds
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # as an escape, JSON text can be sent
@@ -43,6 +44,7 @@ def start(host: str | None = None) -> None:
         raise SystemExit(error.one_line()) from None
     _own_machine = mode is Mode.LOCAL and limits.is_loopback(address) and "SPACE_ID" not in os.environ
     service.sandbox(own_files=_own_machine)
+    visitors.remove_left()
 
 
 def own_machine() -> bool:

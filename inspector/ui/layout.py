@@ -12,9 +12,11 @@ from gradio.route_utils import FnIndexInferError
 from inspector import presets
 from inspector.backends.endpoint import listed_roots
 from inspector.job import DEFAULT_MODEL, FIRST_PANES
+from inspector.sources.visitors import EXPIRE_S
 from inspector.ui import (
     api,
     calls,
+    connections,
     datasets,
     diff,
     exports,
@@ -58,11 +60,17 @@ body, gradio-app { margin: 0; padding: 0; }
 
 
 class Page(gr.Blocks):
-    """Blocks whose events are the named endpoints only: values go to the function and back untouched.
+    """Blocks whose events are the named endpoints only: values go to the function and back untouched, over connections that
+    are bounded.
 
     Gradio would look through them for objects that name a file or an address, fetch those, and keep the last values of
     every session in memory. Both methods are Gradio's own names, of the version that requirements.txt pins.
     """
+
+    def launch(self, *arguments: Any, **named: Any) -> Any:
+        """Serve the page. Gradio starts uvicorn without a word of how many connections there may be, or how long."""
+        connections.bound()
+        return super().launch(*arguments, **named)
 
     async def preprocess_data(
         self, block_fn: Any, inputs: list[Any], state: Any, explicit_call: bool = False
@@ -150,6 +158,7 @@ def start_value() -> str:
         "servers": {"listed": listed_roots(), "typed": calls.own_machine()},
         "presets": choices(),
         "shares": shares.terms(),
+        "uploads": {"minutes": None if calls.own_machine() else int(EXPIRE_S // 60)},
         "functions": sorted(functions()),
         "most_bytes": calls.admission().bounds.body_bytes,
         "examples": [example.to_dict() for example in EXAMPLES],

@@ -178,7 +178,8 @@ def _source(request: dict[str, Any], _session: str) -> dict[str, Any]:
 
 def _changes(request: dict[str, Any], _session: str) -> dict[str, Any]:
     origin, text = _text(request, "origin"), _text(request, "text")
-    check_template(max(origin, text, key=len))
+    for each in (origin, text):  # the shorter may have more bytes
+        check_template(each)
     return {"digest": _sha256(text), "origin_digest": _sha256(origin), **line_changes(origin, text)}
 
 

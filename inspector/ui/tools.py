@@ -7,13 +7,15 @@ are values of the JSON string that each function gives.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from inspector import presets, service
+from inspector import caller, presets, service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import check_reference
+from inspector.sources import visitors
 from inspector.ui.calls import access, answered, call, malformed
 from inspector.ui.loading import loading_difference
 from inspector.ui.uploads import Uploads, beside, stored
@@ -160,13 +162,15 @@ def uploaded(request: Any) -> str:
         from inspector.sources import resolve_files, resolve_tokenizer
         from inspector.tokenizers import family_of
 
-        given = _uploads.take(session)
-        ref = stored(given)
-        names = sorted(file.name for file in resolve_files(ref, (), local=False)[1])
-        holds = {"tokenizer": family_of(names) is not None, "template": _has_template(ref, names)}
-        if not any(holds.values()):
-            resolve_tokenizer(ref, local=False)  # says what is missing
-        return {"ref": ref, "names": names, "left_out": beside(given), **holds}
+        since = time.monotonic()
+        with _uploads.turn(session):
+            given = _uploads.take(session)
+            ref = stored(given, since)
+            names = sorted(file.name for file in resolve_files(ref, (), local=False)[1])
+            holds = {"tokenizer": family_of(names) is not None, "template": _has_template(ref, names)}
+            if not any(holds.values()):
+                resolve_tokenizer(ref, local=False)  # says what is missing
+            return {"ref": ref, "names": names, "left_out": beside(given), **holds}
 
     return answered(work, request)
 
@@ -197,8 +201,11 @@ def _call(job: str, value: Any, session: str) -> dict[str, Any]:
 
 
 def forget(session: str) -> None:
-    """Drop what a session sent and did not finish."""
+    """Drop what a session sent: what it did not finish, and on a page for others what it did."""
     _uploads.drop(session)
+    owner = caller.current().owner
+    if owner:
+        visitors.UPLOADS.forget(owner)
 
 
 def _refs(request: dict[str, Any]) -> list[str]:

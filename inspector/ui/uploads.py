@@ -1,16 +1,19 @@
 """Files that come from the page in parts, kept in memory until they are all there; then they go to sources/upload.py.
 
 The parts of all sessions together are bounded: whoever has waited longest gives way. On a page for others one address has as
-much as one upload may have: its own older uploads give way first. Nothing is parsed here.
+much as one upload may have: its own older uploads give way first, and its uploads are unpacked one after the other.
+Nothing is parsed here.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +21,12 @@ from inspector import caller
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sources.names import check_upload_name
 from inspector.sources.upload import MAX_BYTES, MAX_FILES
+from inspector.ui.admission import busy
 
 PART_BYTES = 2 << 20  # the script's parts have this size; a larger one is refused
 MAX_WAITING_BYTES = 4 * MAX_BYTES
 IDLE_S = 300.0
+TURN_S = 15.0  # how long an upload waits for an older one of its address
 
 
 @dataclass(slots=True)
@@ -40,6 +45,8 @@ class Uploads:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()  # longest idle first
+        self._turn = threading.Condition(self._lock)
+        self._unpacked: set[str] = set()  # addresses, or sessions of one's own page, one of whose uploads is unpacked
 
     def begin(self, session: str) -> None:
         """Forget what the session sent before."""
@@ -84,6 +91,25 @@ class Uploads:
             raise _given_up()
         return {name: bytes(data) for name, data in waiting.files.items()}
 
+    @contextlib.contextmanager
+    def turn(self, session: str) -> Iterator[None]:
+        """Let one upload of an address at a time be unpacked: each holds its files in memory once more.
+
+        Errors: Busy.
+        """
+        who = caller.current()
+        name = who.address if who.owner else session
+        with self._turn:
+            if not self._turn.wait_for(lambda: name not in self._unpacked, TURN_S):
+                raise busy("another upload from your address is being unpacked")
+            self._unpacked.add(name)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._unpacked.discard(name)
+                self._turn.notify_all()
+
     def waiting_bytes(self) -> int:
         """Count the bytes of all sessions that wait for their end."""
         return sum(waiting.size for waiting in self._waiting.values())
@@ -107,8 +133,8 @@ class Uploads:
                 del self._waiting[other]
 
 
-def stored(files: dict[str, bytes]) -> str:
-    """Keep complete files, or what one zip holds; give their reference `upload:SHA256`.
+def stored(files: dict[str, bytes], since: float | None = None) -> str:
+    """Keep complete files, or what one zip holds; give their reference `upload:SHA256`. `since`: as store_upload.
 
     Errors: as store_upload.
     """
@@ -123,7 +149,7 @@ def stored(files: dict[str, bytes]) -> str:
             where={"option": "files"},
             remedy="give one zip, or the files themselves",
         )
-    return store_upload(files[zips[0]] if zips else files)
+    return store_upload(files[zips[0]] if zips else files, since)
 
 
 def beside(files: dict[str, bytes]) -> list[str]:

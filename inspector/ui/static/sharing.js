@@ -71,6 +71,7 @@ class Sharing {
     box.hidden = Boolean(link) || size > limit;
     this.$('.ti-keep-hint').textContent = t('share_keep_hint', { days: number(days), n: number(size) });
     this.$('.ti-keep-said').textContent = '';
+    this.$('.ti-share-uploads').hidden = !this.read().panes.some(({ tokenizer, template }) => /^upload:/.test(tokenizer) || /^upload:/.test(template));
     this.showKept();
     this.$('.ti-short-text').value = this.shortLink() || t('share_short_none');
     this.$('.ti-embed-text').value = link ? this.embedCode(link) : t('share_embed_none');

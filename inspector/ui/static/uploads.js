@@ -85,8 +85,9 @@ class Uploads {
     if (template && tokenizer) head.template.select.value = OWN;
     if (template && !tokenizer) put(head.template);
     const what = tokenizer && template ? 'files_both' : tokenizer ? 'files_tokenizer' : 'files_template';
+    const { minutes } = this.bench.config.uploads, kept = minutes ? ' \u00b7 ' + t('files_private', { n: number(minutes) }) : '';
     const text = t(what, { names: refText(names.slice(0, 6).join(', ')) + (names.length > 6 ? ' \u2026 +' + (names.length - 6) : ''), size: sizeText(size) }) + (leftOut + beside.length ? ' \u00b7 ' + t('files_left_out', { n: leftOut + beside.length }) + (beside.length ? ': ' + refText(beside.slice(0, 4).join(', ')) : '') : '');
-    this.used = { ref, text: text + ' \u00b7 ' + ref.slice(0, 15) };  // two uploads may hold files of the same names
+    this.used = { ref, text: text + ' \u00b7 ' + ref.slice(0, 15) + kept };  // two uploads may hold files of the same names
     head.chosen();
     head.onInput();
   }
