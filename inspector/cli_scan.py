@@ -17,7 +17,6 @@ from inspector.cli import (
     EXIT_DIFFERENT,
     ClockOpt,
     JsonOpt,
-    ModelOpt,
     NameOpt,
     PolicyOpt,
     ProfileOpt,
@@ -109,7 +108,10 @@ def scan_command(
         int | None,
         typer.Option("--logits-sample", metavar="K", min=1, help="Send K rows, chosen by --seed, to a model."),
     ] = None,
-    model: ModelOpt = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="REF", help="The model for --logits-sample; of a server, one of its names."),
+    ] = None,
     backend: Annotated[
         str | None, typer.Option("--backend", metavar="worker|openai", help="Where the model of --logits-sample runs.")
     ] = None,
@@ -125,7 +127,8 @@ def scan_command(
         typer.Option(
             "--fail-on",
             metavar="RULE:COUNT",
-            help="Exit 1 if so many rows have it: a lint rule, a mask alarm, refused, over-N of a window; may be given again.",
+            help="Exit 1 if so many rows have it: a lint rule's id, a mask alarm, refused, control-from-content, ids-differ "
+            "(with --b), over-N or rejected-N of a --context-window N; or so many files are failed-files. May be given again.",
         ),
     ] = None,
     as_json: JsonOpt = False,
@@ -175,8 +178,12 @@ def scan_command(
         _print(result, out)
     exceeded = [entry for entry in result["fail_on"] if entry["failed"]]
     for entry in exceeded:
-        print(f"inspector: {entry['rows']:,} rows have {entry['name']}; --fail-on {entry['name']}:{entry['count']}",
-              file=sys.stderr)  # fmt: skip
+        said = (
+            f"{entry['rows']:,} files cannot be read"
+            if entry["name"] == "failed-files"
+            else f"{entry['rows']:,} rows have {entry['name']}"
+        )
+        print(f"inspector: {said}; --fail-on {entry['name']}:{entry['count']}", file=sys.stderr)
     if exceeded:
         raise typer.Exit(EXIT_DIFFERENT)
 
@@ -302,6 +309,7 @@ class _Bar:
 
 
 def _print(result: dict[str, Any], out: Path) -> None:
+    from inspector.cli_scanned import print_skipped
     from inspector.terminal import visible
 
     print(
@@ -312,3 +320,7 @@ def _print(result: dict[str, Any], out: Path) -> None:
             print(f"{name:9} {number:>9,}  {visible(key)}")
     for failed in result["failed_files"]:
         print(f"no rows of {visible(failed['file'])}: {visible(failed['error']['message'])}")
+    if result["failed_files"]:
+        print(f"{len(result['failed_files']):,} files could not be read: that alone is exit code 0, "
+              "unless --fail-on failed-files:1 is given")  # fmt: skip
+    print_skipped(result["skipped_files"])

@@ -130,11 +130,16 @@ def _side(name: str, picked: Picked) -> int:
 
 def print_summary(value: dict[str, Any]) -> None:
     """Print a summary for people: the numbers that decide, each with a first row."""
+    from inspector.scan.report import SIDES, of_side
+
     rows, lengths, scan = value["rows"], value["lengths"], value["scan"]
     if not scan["complete"]:
         print(f"not finished: {scan['parts']['there']} of {scan['parts']['of']} parts")
     for failed in scan["failed_files"]:
         print(f"file      {visible(failed['file'])}: {visible(failed['error']['message'])}")
+    if scan["failed_files"]:
+        print(f"files     {len(scan['failed_files']):,} could not be read; none of their rows is counted")
+    print_skipped(scan["skipped_files"])
     print(f"rows      {rows['total']:,}, of which {rows['failed']['rows']:,} refused")
     for error in value["errors"]:
         for reason in error["reasons"]:
@@ -146,22 +151,39 @@ def print_summary(value: dict[str, Any]) -> None:
         rest = f"rejected {window['rejected']['rows']:,}, cut {window['cut']['rows']:,}, dropped from {window['dropped']['rows']:,}"
         print(_line("window", window["over"], f"longer than {window['window']:,}: {rest}"))
     for finding in value["findings"]:
-        print(_line(finding["severity"] or "finding", finding, f"{finding['rule']}: {finding['title'] or ''}"))
+        print(
+            _line(
+                finding["severity"] or "finding",
+                finding,
+                f"{finding['rule']}: {finding['title'] or ''}{of_side(finding['rule'])}",
+            )
+        )
     training, control, compare = value["training"], value["control"], value["compare"]
     print(_line("training", training["nothing_trained"], "no trained token"))
     for alarm in training["alarms"]:
-        print(_line("alarm", alarm, alarm["alarm"]))
+        print(_line("alarm", alarm, alarm["alarm"] + of_side(alarm["alarm"])))
     print(
         _line(
             "control", control["from_content"], f"content writes control tokens ({control['from_content']['times']:,})"
         )
     )
     if compare is not None:
-        for name in ("equal", "bytes_differ", "ids_differ", "only_bytes_differ", "only_a_failed", "only_b_failed"):
+        for name, title in SIDES:
             if compare[name]["rows"]:
-                print(_line("A and B", compare[name], name.replace("_", " ")))
+                print(_line("A and B", compare[name], title))
         for reason in compare["reasons"]:
             print(_line("reason", reason, reason["reason_code"]))
+
+
+def print_skipped(skipped: dict[str, Any]) -> None:
+    """Print which files of a folder were not read."""
+    if skipped["count"]:
+        more = (
+            f" and {skipped['count'] - len(skipped['files']):,} more"
+            if skipped["count"] > len(skipped["files"])
+            else ""
+        )
+        print(visible(f"skipped   {skipped['count']:,} files of other formats: {', '.join(skipped['files'])}{more}"))
 
 
 def _line(name: str, entry: dict[str, Any], what: str) -> str:

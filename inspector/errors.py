@@ -22,6 +22,7 @@ EXIT_CODES = {
     2: "the input is wrong",
     3: "an artifact cannot be had",
     4: "a limit was exceeded",
+    130: "stopped by Ctrl-C",
 }
 
 

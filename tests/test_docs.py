@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from inspector import __version__, presets
-from inspector.cli import EXIT_DIFFERENT, app
+from inspector.cli import EXIT_DIFFERENT, EXIT_INTERRUPTED, app
 from inspector.errors import EXIT_CODES, ErrorKind
 from inspector.job import ENGINES
 from inspector.pipeline import inspect
@@ -96,7 +96,7 @@ def exit_table() -> str:
 
 
 def test_the_exit_codes_in_the_readme_are_those_of_the_kinds() -> None:
-    assert {kind.exit_code for kind in ErrorKind} | {EXIT_DIFFERENT, 0} == set(EXIT_CODES)
+    assert {kind.exit_code for kind in ErrorKind} | {EXIT_DIFFERENT, EXIT_INTERRUPTED, 0} == set(EXIT_CODES)
     written = README.split("<!-- exit:begin -->")[1].split("<!-- exit:end -->")[0].strip()
     assert written == exit_table(), "put this between the markers:\n" + exit_table()
 

@@ -174,20 +174,34 @@ def test_every_window_is_counted_from_the_lengths(rows: list[dict[str, Any]], va
         )
 
 
+def side_b(row: dict[str, Any]) -> bool | None:
+    """Whether side B refused a row; None: it was not read by then, or not asked."""
+    if row["error_kind"] and (row["error_stage"] == "source" or not row["b_error_kind"]):
+        return None
+    return bool(row["b_error_kind"])
+
+
 def test_the_two_sides(rows: list[dict[str, Any]], value: dict[str, Any]) -> None:
     found = value["compare"]
     both = [row for row in rows if row["error_kind"] is None and row["b_error_kind"] is None]
     assert found["equal"] == entry([row for row in both if row["delta_tokens"] == 0])
     assert found["bytes_differ"] == entry([row for row in both if row["delta_tokens"]])
-    for name, a, b in (("only_a_failed", True, False), ("only_b_failed", False, True), ("both_failed", True, True)):
-        assert found[name] == entry([r for r in rows if bool(r["error_kind"]) == a and bool(r["b_error_kind"]) == b])
+    assert found["ids_differ"] == found["bytes_differ"] and found["only_ids_differ"]["rows"] == 0
+    for name, a, b in (
+        ("only_a_failed", True, False),
+        ("only_b_failed", False, True),
+        ("both_failed", True, True),
+        ("not_compared", True, None),
+    ):
+        assert found[name] == entry([r for r in rows if bool(r["error_kind"]) == a and side_b(r) == b])
     for reason in found["reasons"]:
         hit = [row for row in rows if row["diff_reason"] == reason["reason_code"]]
         assert reason == {"reason_code": reason["reason_code"], **entry(hit)}
     assert found["delta"] == sum(row["delta_tokens"] for row in both)
     assert found["longer"]["rows"] == sum(row["delta_tokens"] > 0 for row in both)
     assert sum(
-        found[name]["rows"] for name in ("equal", "bytes_differ", "only_a_failed", "only_b_failed", "both_failed")
+        found[name]["rows"]
+        for name in ("equal", "bytes_differ", "only_a_failed", "only_b_failed", "both_failed", "not_compared")
     ) == len(rows)
 
 
@@ -219,7 +233,7 @@ def whole(value: dict[str, Any]) -> dict[str, Any]:
             "options": {"policy": "messages", "max_new_tokens": 8, "profile": "vllm", "engine": "jinja2", "clock": None}}  # fmt: skip
     scan = {"id": "0" * 16, "name": EVIL, "complete": False, "parts": {"there": 1, "of": 2}, "rows": 9, "windows": [32, 1000], "column": None,
             "source": [{"file": name, "format": "lines", "bytes": 1, "fingerprint": "x"} for name in FILES],
-            "failed_files": [{"file": EVIL, "error": {"message": EVIL}}], "sides": [side, side], "label_mode": "all", "versions": {"python": "3"}}  # fmt: skip
+            "failed_files": [{"file": EVIL, "error": {"message": EVIL}}], "skipped_files": {"count": 30, "files": [EVIL]}, "sides": [side, side], "label_mode": "all", "versions": {"python": "3"}}  # fmt: skip
     answer = {"file": EVIL, "row": 1, "tokens": 3, "entropy": 1.0, "top": [{"id": 1, "piece": EVIL, "prob": 0.5, "logprob": -0.7}], "b": None,
               "kl": 0.1, "top1_changed": True, "error": {"message": EVIL}}  # fmt: skip
     logits = {"model": EVIL, "backend": "openai", "dtype": None, "seed": 0, "asked": 1, "answered": 1, "rows": [answer]}

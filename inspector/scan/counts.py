@@ -6,6 +6,7 @@ The summary of a dataset is another thing (summary.py); this counts rows by name
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ import pyarrow.parquet as parquet
 from inspector.errors import ErrorKind, InspectorError
 from inspector.scan.output import ROWS, read_manifest
 
+OTHERS = ("refused", "control-from-content", "ids-differ", "failed-files")  # the last counts files
+_OF_WINDOW = re.compile(r"(?:over|rejected)-([1-9][0-9]{0,17})")
 COLUMNS = ("error_kind", "findings", "alarms", "windows", "control_from_content", "equal_ids")
 
 
@@ -40,6 +43,9 @@ class Threshold:
         """
         name, _colon, number = text.partition(":")
         known = names(windows)
+        window = _OF_WINDOW.fullmatch(name)
+        if name not in known and window is not None:
+            raise _bad(f"{name!r} is of a window that is not decided for", f"give --context-window {window[1]} with it")
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, 0)
             raise _bad(f"rows are not counted by {name[:60]!r}", f"the nearest is {near[0]}")
@@ -49,13 +55,13 @@ class Threshold:
 
 
 def names(windows: Sequence[int] = ()) -> tuple[str, ...]:
-    """Give the names that rows are counted by: rules, mask alarms, what windows do, and what has no rule."""
+    """Give the names that rows, and failed files, are counted by: rules, mask alarms, what windows do, what has no rule."""
     from inspector.lint import LIVE
     from inspector.training.labels import AlarmKind
 
     alarms = (kind.value for kind in AlarmKind)
     cuts = (f"{what}-{window}" for window in windows for what in ("over", "rejected"))
-    return (*(rule.id for rule in LIVE), *alarms, *cuts, "refused", "control-from-content", "ids-differ")
+    return (*(rule.id for rule in LIVE), *alarms, *cuts, *OTHERS)
 
 
 def _bad(message: str, remedy: str) -> InspectorError:
@@ -79,7 +85,8 @@ def counted(folder: str | Path, wanted: Sequence[Threshold] = ()) -> dict[str, A
         differ = pc.sum(pc.invert(table["equal_ids"])).as_py() or 0
         tallies["others"].update({"control-from-content": written, "ids-differ": differ})
     refused = sum(tallies["errors"].values())
-    all_names: Counter[str] = Counter({"refused": refused})
+    failed_files = manifest.get("failed_files", [])
+    all_names: Counter[str] = Counter({"refused": refused, "failed-files": len(failed_files)})
     for name in ("findings", "alarms", "windows", "others"):
         all_names.update(tallies[name])
     return {
@@ -88,7 +95,9 @@ def counted(folder: str | Path, wanted: Sequence[Threshold] = ()) -> dict[str, A
         "refused": refused,
         **{name: dict(tally.most_common()) for name, tally in tallies.items() if name != "others"},
         "control_from_content": tallies["others"]["control-from-content"],
-        "failed_files": manifest.get("failed_files", []),
+        "ids_differ": tallies["others"]["ids-differ"],
+        "failed_files": failed_files,
+        "skipped_files": manifest.get("skipped_files", {"count": 0, "files": []}),
         "fail_on": [
             {"name": each.name, "count": each.count, "rows": all_names[each.name],
              "failed": all_names[each.name] >= each.count}

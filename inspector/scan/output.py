@@ -139,6 +139,7 @@ def _manifest(plan: ScanPlan, source: Source) -> dict[str, Any]:
         "refs": [[side.options.tokenizer, side.options.template] for side in plan.sides],  # as they were given here
         "source": [file.to_dict() for file in source.files],
         "failed_files": [file.to_dict() for file in source.failed],
+        "skipped_files": source.skipped_files(),
         "rows": source.rows,
         "parts": len(source.parts),
     }
@@ -148,7 +149,10 @@ def _check_same(known: dict[str, Any], wanted: dict[str, Any]) -> None:
     if known.get("plan_digest") != wanted["plan_digest"]:
         a, b = known.get("plan") or {}, wanted["plan"]
         names = [name for name in b if a.get(name) != b[name]]
-        raise _other("--out", f"it holds a scan with another {' and '.join(names[:4]) or 'plan'}")
+        several = len(names) > 1 or bool(names and names[0].endswith("s"))
+        raise _other(
+            "--out", f"it holds a scan with {'other' if several else 'another'} {' and '.join(names[:4]) or 'plan'}"
+        )
     for name, what in (("source", "files"), ("failed_files", "files"), ("rows", "rows"), ("parts", "parts")):
         if known.get(name) != wanted[name]:
             raise _other("--out", f"it holds a scan of other {what}: the source has changed since")

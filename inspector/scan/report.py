@@ -157,6 +157,15 @@ class _Report:
             rows = [[text(file["file"]), sentence(file["error"]["message"])] for file in failed]
             said += [tag("p", f"Files that cannot be read: {len(failed):,}. None of their rows is counted.", class_="bad"),
                      _table(("file", "why"), rows)]  # fmt: skip
+        skipped = self.scan["skipped_files"]
+        if skipped["count"]:
+            more = (
+                f" and {skipped['count'] - len(skipped['files']):,} more"
+                if skipped["count"] > len(skipped["files"])
+                else ""
+            )
+            said.append(tag("p", f"Files of other formats, not read: {skipped['count']:,}: ", text(", ".join(skipped["files"])), more + ".",
+                            class_="soft"))  # fmt: skip
         return join(said)
 
     def tiles(self) -> Markup:
@@ -185,7 +194,7 @@ class _Report:
             )
         )
         if compare is not None:
-            differing = sum(compare[name]["rows"] for name in ("ids_differ", "bytes_differ", "only_bytes_differ"))
+            differing = sum(compare[name]["rows"] for name in ("ids_differ", "only_bytes_differ"))
             tiles.append((tag("a", f"{differing:,}", href="#compare"), "rows that differ between A and B"))
         return tag("ul", [tag("li", tag("b", number), tag("span", name)) for number, name in tiles], class_="tiles")
 
@@ -318,7 +327,7 @@ class _Report:
         most = self.value["findings"][0]["rows"]
         rows = [
             [text(f["rule"]), f["severity"] or "", self.count(f"finding {f['rule']}", f), self.share(f["rows"]), _bar(f["rows"] / most),
-             f"{f['times']:,}", sentence(f["title"] or "")]
+             f"{f['times']:,}", sentence((f["title"] or "") + of_side(f["rule"]))]
             for f in self.value["findings"]
         ]  # fmt: skip
         return _table(("rule", "severity", "#rows", "#of all", "", "#times", "+what"), rows)
@@ -332,7 +341,11 @@ class _Report:
             else ""
         )
         rows = [
-            [_words(alarm["alarm"]), self.count(f"alarm {alarm['alarm']}", alarm), self.share(alarm["rows"])]
+            [
+                sentence(alarm["alarm"].replace("_", " ") + of_side(alarm["alarm"])),
+                self.count(f"alarm {alarm['alarm']}", alarm),
+                self.share(alarm["rows"]),
+            ]
             for alarm in training["alarms"]
         ]
         table = _table(("mask alarm", "#rows", "#of all"), rows) if rows else tag("p", "No mask alarm.", class_="soft")
@@ -380,7 +393,7 @@ class _Report:
         compare = self.value["compare"]
         if compare is None:
             return None
-        rows = [[title, self.count(title, compare[name]), self.share(compare[name]["rows"])] for name, title in _SIDES]
+        rows = [[title, self.count(title, compare[name]), self.share(compare[name]["rows"])] for name, title in SIDES]
         parts = [_table(("what", "#rows", "#of all"), rows)]
         if compare["reasons"]:
             reasons = [
@@ -452,14 +465,16 @@ _CONTROL = (
     ("losses", "uncovered_bytes", "bytes that no token covers"),
     ("losses", "provenance_unknown", "rows whose writers are not known for all bytes"),
 )
-_SIDES = (
+SIDES = (
     ("equal", "the same bytes and ids"),
+    ("ids_differ", "other ids, whatever the bytes"),
     ("bytes_differ", "other bytes and other ids"),
-    ("ids_differ", "the same bytes, other ids"),
+    ("only_ids_differ", "the same bytes, other ids"),
     ("only_bytes_differ", "other bytes, the same ids"),
     ("only_a_failed", "refused by A only"),
     ("only_b_failed", "refused by B only"),
     ("both_failed", "refused by both"),
+    ("not_compared", "unread or stopped before both were asked"),
 )
 
 
@@ -500,6 +515,13 @@ def _artifact(artifact: dict[str, Any] | None) -> Markup:
 def _p(percentile: dict[str, Any]) -> str:
     p = percentile["p"]
     return "shortest" if not p else "longest" if p == 100 else f"p{p:g}"
+
+
+def of_side(name: str) -> str:
+    """Say of a finding or alarm that it is of no row, where it is so."""
+    from inspector.scan.summary import OF_SIDE, OF_SIDE_SAID
+
+    return f" ({OF_SIDE_SAID})" if name in OF_SIDE else ""
 
 
 def _rows(count: int) -> str:

@@ -1,9 +1,13 @@
 """The rows of a dataset: files found, cut into parts, and read back part by part, with bounded memory.
 
 SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of them, or a folder that `datasets` saved. Finding
-and cutting looks at line ends, brackets and footers only. No row is parsed here: JSON and CSV rows go on as the bytes
-they are, rows of the columnar formats as Arrow IPC; rows.py reads both, in a child. A file that cannot be cut is a
-`FailedFile`, a stretch that cannot be read gives `unreadable` rows: nothing is left out without being named.
+and cutting looks at line ends, quotes, brackets and footers only. No row is parsed here: JSON and CSV rows go on as the
+bytes they are, rows of the columnar formats as Arrow IPC; rows.py reads both, in a child. A file that cannot be cut is a
+`FailedFile`, a stretch that cannot be read gives `unreadable` rows, a file of a folder that is of no format that is read
+is in `skipped`: nothing is left out without being named.
+
+A `.json` file is an array of rows (`array`), one row over several lines or one conversation as an array of messages
+(`value`), or rows line by line (`lines`); what follows an array that is not the first of such lines fails the file.
 """
 
 from __future__ import annotations
@@ -14,13 +18,13 @@ import json
 import os
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
-from inspector.scan.plan import ROWS_PER_BATCH, ROWS_PER_PART
+from inspector.scan.plan import ROWS_PER_BATCH, ROWS_PER_PART, SCHEMA_VERSION
 
 MAX_ROW_BYTES = 64_000_000  # as a request's
 MAX_PIECE_BYTES = 32_000_000  # of text: what a worker holds at once, but for one longer row
@@ -29,6 +33,9 @@ PIECE_ROWS = 256  # what is read together; a small dataset has several parts all
 LEAST_PARTS = 32
 MAX_SLICES = 16  # of one Parquet row group: each slice decodes the group up to its end
 FINGERPRINT_BYTES = 1 << 16
+WHOLE_BYTES = 16_000_000  # files up to this size are known again by all their bytes
+MOST_NAMED = 20  # of the files that were skipped
+_MANIFEST = "manifest.json"  # as output.py writes it
 FORMATS = {
     ".jsonl": "lines", ".ndjson": "lines", ".json": "json", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
@@ -115,11 +122,16 @@ class Source:
     files: tuple[SourceFile, ...]
     failed: tuple[FailedFile, ...]
     parts: tuple[Part, ...]
+    skipped: tuple[str, ...] = ()  # files of folders that are of no format that is read
 
     @property
     def rows(self) -> int:
         """How many rows are to be measured."""
         return sum(part.rows for part in self.parts)
+
+    def skipped_files(self) -> dict[str, Any]:
+        """Give the manifest's `skipped_files`: how many, and the first of them by name."""
+        return {"count": len(self.skipped), "files": list(self.skipped[:MOST_NAMED])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +181,9 @@ def open_source(
     """Find the files and cut them into parts: of at most `rows_per_part` rows, smaller ones where there are few rows.
 
     `limit`: the first rows only; `sample`: so many, chosen by `seed` among all (or among the first `limit`).
-    Errors: InputInvalid where there is nothing to read.
+    Errors: InputInvalid where there is nothing to read: no file, or no row in any that is there.
     """
-    paths = _found(sources)
+    paths, others = _found(sources)
     root = os.path.commonpath([path if len(paths) > 1 else os.path.dirname(path) for path in paths])
     root = root if os.path.isdir(root) else os.path.dirname(root)
     files, failed, pieces = list[SourceFile](), list[FailedFile](), list[Piece]()
@@ -183,7 +195,7 @@ def open_source(
         name = Path(os.path.relpath(path, root)).as_posix()
         try:
             file = SourceFile(name, path, _format(path), size, fingerprint(path))
-            cut = list(_CUTS[file.format](file, len(files), min(PIECE_ROWS, rows_per_part)))
+            file, cut = _cut(file, len(files), min(PIECE_ROWS, rows_per_part))
         except (InspectorError, OSError) as error:
             failed.append(FailedFile(name, error if isinstance(error, InspectorError) else _unreadable(name, error)))
         else:
@@ -192,36 +204,57 @@ def open_source(
         read += size
         if limit is not None and sum(piece.count for piece in pieces) >= limit:
             break
+    if not pieces:
+        raise _no_row(files, failed, others)
     pieces = _limited(pieces, limit)
     if sample is not None:
         pieces = _sampled(pieces, sample, seed)
     total = sum(piece.wanted for piece in pieces)
     size = min(rows_per_part, max(PIECE_ROWS, -(-total // LEAST_PARTS)))
-    return Source(root, tuple(files), tuple(failed), tuple(_parts(pieces, size)))
+    skipped = tuple(Path(os.path.relpath(path, root)).as_posix() for path in others)
+    return Source(root, tuple(files), tuple(failed), tuple(_parts(pieces, size)), skipped)
 
 
-def _found(sources: Sequence[str | Path]) -> list[str]:
-    """List the files of the sources in order, each once."""
+def _no_row(files: Sequence[SourceFile], failed: Sequence[FailedFile], others: Sequence[str]) -> InspectorError:
+    """Say of every file why it gave no row."""
+    said = [f"{each.name}: {each.error.message}" for each in failed] + [
+        f"{file.name}: it holds no row" for file in files
+    ]
+    more = f"; and {len(said) - 8:,} more" if len(said) > 8 else ""
+    skipped = f"; {len(others):,} files of other formats were skipped" if others else ""
+    first = failed[0].error if len(failed) == 1 and not files else None
+    return _nothing(f"no row can be read: {'; '.join(said[:8])}{more}{skipped}", first.remedy if first else "")
+
+
+def _found(sources: Sequence[str | Path]) -> tuple[list[str], list[str]]:
+    """List the files of the sources in order, each once, and those of folders that are of no format that is read."""
     found: dict[str, None] = {}
+    others: list[str] = []
     for source in sources:
         path = os.path.abspath(source)
         if os.path.isdir(path):
-            listed = list(_in_folder(path))
+            before = len(others)
+            listed = list(_in_folder(path, others))
             if not listed:
-                raise _nothing(f"the folder {str(source)[:200]!r} holds no file that can be read")
+                named = ", ".join(os.path.basename(other) for other in others[before : before + 8])
+                raise _nothing(
+                    f"the folder {str(source)[:200]!r} holds no file that can be read"
+                    + (f", but {len(others) - before:,} of other formats: {named}" if named else "")
+                )
             found.update(dict.fromkeys(listed))
         elif os.path.isfile(path):
             found[path] = None
         else:
             raise _nothing(f"there is no file or folder {str(source)[:200]!r}")
-    return list({os.path.realpath(path): path for path in reversed(found)}.values())[::-1]
+    return list({os.path.realpath(path): path for path in reversed(found)}.values())[::-1], others
 
 
-def _in_folder(folder: str) -> Iterator[str]:
-    """List a folder: what `datasets` saved by its own lists, else every file of a known format, sorted."""
+def _in_folder(folder: str, others: list[str]) -> Iterator[str]:
+    """List a folder: what `datasets` saved by its own lists, else every file of a known format, sorted; the rest goes
+    into `others`. A folder that a scan wrote is no source, so that a scan into its own source goes on."""
     if os.path.isfile(f"{folder}/dataset_dict.json"):
         for split in _json(f"{folder}/dataset_dict.json").get("splits", ()):
-            yield from _in_folder(f"{folder}/{split}")
+            yield from _in_folder(f"{folder}/{split}", others)
         return
     if os.path.isfile(f"{folder}/state.json") and os.path.isfile(f"{folder}/dataset_info.json"):
         state = _json(f"{folder}/state.json")
@@ -230,8 +263,23 @@ def _in_folder(folder: str) -> Iterator[str]:
         yield from (f"{folder}/{entry['filename']}" for entry in state.get("_data_files", ()))
         return
     for path, folders, names in os.walk(folder):
+        if _MANIFEST in names and _is_scan(f"{path}/{_MANIFEST}"):
+            folders[:] = []
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (f"{path}/{name}" for name in sorted(names) if _suffix(name) in FORMATS and name[:1] != ".")
+        for name in sorted(name for name in names if name[:1] != "."):
+            if _suffix(name) in FORMATS:
+                yield f"{path}/{name}"
+            else:
+                others.append(f"{path}/{name}")
+
+
+def _is_scan(manifest: str) -> bool:
+    """Say whether a manifest is of a scan; what is none may be a row of somebody's data."""
+    try:
+        return _json(manifest).get("schema") == SCHEMA_VERSION
+    except (InspectorError, RecursionError):
+        return False
 
 
 def _json(path: str) -> dict[str, Any]:
@@ -258,21 +306,58 @@ def _format(path: str) -> str:
     if form is None:
         raise InspectorError(
             ErrorKind.InputInvalid, f"{os.path.basename(path)!r} is of no format that is read", stage="source",
-            where={"file": os.path.basename(path)}, remedy=f"give one of {', '.join(FORMATS)}",
+            where={"file": os.path.basename(path)},
+            remedy=f"unpack it; read are {', '.join(FORMATS)}" if _suffix(path) in _PACKED else f"give one of {', '.join(FORMATS)}",
         )  # fmt: skip
     if form != "json":
         return form
     with open(path, "rb") as file:
-        return "array" if file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[" else "lines"
+        first = _begins(file)[:1]
+        if first == b"[":
+            return "value" if _is_conversation(file, path) else "array"
+        return "value" if first == b"{" and not _closed_on_line(file) else "lines"
+
+
+_PACKED = (".gz", ".zst", ".zip", ".bz2", ".xz", ".tar", ".tgz", ".lz4")
+_BOM = b"\xef\xbb\xbf"
+_BLANK = _BOM + b" \t\r\n"
+_CONVERSING = ("system", "developer", "user", "assistant", "tool", "function")
+_PEEK = 1 << 20  # of a first element that is looked at
+
+
+def _begins(file: Any) -> bytes:
+    file.seek(0)
+    return bytes(file.read(4096).lstrip(_BLANK))
+
+
+def _is_conversation(file: Any, name: str) -> bool:
+    """Say whether an array's elements are messages, by its first one: then the array is one row."""
+    try:
+        begin, end = next(_elements(file, 0, None, name), (0, 0))
+        value = json.loads(_at(file, begin, end)) if end - begin <= _PEEK else None
+    except (InspectorError, ValueError, RecursionError):
+        return False  # the cut says what is wrong
+    return isinstance(value, dict) and "messages" not in value and str(value.get("role")) in _CONVERSING
+
+
+def _closed_on_line(file: Any) -> bool:
+    """Say whether the first value of a file ends where its first line does, as rows line by line do."""
+    _begin, end = next(_lines(file, 0, None), (0, 0))
+    return _value_end(file, end) is not None
 
 
 def fingerprint(path: str) -> str:
-    """Give SHA-256 of the size and both ends: enough to see that a file is another one, cheap for any size."""
-    size = os.path.getsize(path)
+    """Give what a file is known again by: SHA-256 of its size and all bytes up to 16 MB. Above that, of size, time of
+    the last change (in nanoseconds) and 64 KB at both ends: cheap for any size, blind only to a change in the middle
+    that keeps size and time."""
     with open(path, "rb") as file:
+        told = os.fstat(file.fileno())
+        if told.st_size <= WHOLE_BYTES:
+            return hashlib.sha256(b"%d\0" % told.st_size + file.read(WHOLE_BYTES + 1)).hexdigest()
         head = file.read(FINGERPRINT_BYTES)
-        file.seek(max(0, size - FINGERPRINT_BYTES))
-        return hashlib.sha256(b"%d\0" % size + head + file.read(FINGERPRINT_BYTES)).hexdigest()
+        file.seek(max(0, told.st_size - FINGERPRINT_BYTES))
+        place = b"%d\0%d\0" % (told.st_size, told.st_mtime_ns)
+        return hashlib.sha256(place + head + file.read(FINGERPRINT_BYTES)).hexdigest()
 
 
 # --- cutting ---------------------------------------------------------------------------------------------------------
@@ -318,6 +403,19 @@ def _parts(pieces: Iterable[Piece], rows_per_part: int) -> Iterator[Part]:
 _Cut = Callable[[SourceFile, int, int], Iterator[Piece]]
 
 
+class _IsLines(Exception):
+    """What was taken for one value of a `.json` file is the first of several lines, each a row."""
+
+
+def _cut(file: SourceFile, index: int, most: int) -> tuple[SourceFile, list[Piece]]:
+    """Cut a file; give it with the format that it turned out to have. Errors: InputInvalid, OSError."""
+    try:
+        return file, list(_CUTS[file.format](file, index, most))
+    except _IsLines:
+        file = replace(file, format="lines")
+        return file, list(_CUTS[file.format](file, index, most))
+
+
 def _cut_rows(ends: Iterable[tuple[int, int]], index: int, most: int) -> Iterator[Piece]:
     """Group rows, given by the bytes at which each begins and ends, into pieces."""
     first, count, start, stop = 0, 0, 0, 0
@@ -338,14 +436,18 @@ def _cut_lines(file: SourceFile, index: int, most: int) -> Iterator[Piece]:
 
 
 def _lines(data: Any, start: int, stop: int | None) -> Iterator[tuple[int, int]]:
-    """Give begin and end of every line that is not blank; a line of any length takes a block of memory only."""
+    """Give begin and end of every line that is not blank; a line of any length takes a block of memory only. LF, CRLF and
+    CR end a line: none of them stands inside a JSON string."""
     data.seek(start)
     at, begin, blank = start, start, True
     while stop is None or at < stop:
         block = data.read(BLOCK if stop is None else min(BLOCK, stop - at))
         if not block:
             break
-        pieces = block.split(b"\n")
+        if at == 0 and block.startswith(_BOM):
+            at = begin = 3
+            block = block[3:]
+        pieces = block.replace(b"\r", b"\n").split(b"\n")
         for piece in pieces[:-1]:
             end = at + len(piece)
             if not blank or (piece and not piece.isspace()):
@@ -359,17 +461,93 @@ def _lines(data: Any, start: int, stop: int | None) -> Iterator[tuple[int, int]]
 
 def _cut_array(file: SourceFile, index: int, most: int) -> Iterator[Piece]:
     with open(file.path, "rb") as data:
-        yield from _cut_rows(_elements(data, 0, None, file.name), index, most)
+        yield from _cut_rows(_whole_array(data, file.name), index, most)
+
+
+def _whole_array(data: Any, name: str) -> Iterator[tuple[int, int]]:
+    """Give the elements of the array that is the whole file. Errors: InputInvalid for more text after it; _IsLines."""
+    end = yield from _elements(data, 0, None, name)
+    _check_rest(data, end or 0, name)
+
+
+def _check_rest(data: Any, end: int, name: str) -> None:
+    """Check that nothing follows a file's first value. Errors: InputInvalid; _IsLines where it was the first line."""
+    more, text = _next_text(data, end)
+    if not text:
+        return
+    first, last = next(_lines(data, 0, None), (0, 0))
+    if last <= more and first < end <= last:
+        raise _IsLines
+    said = text[:40].decode("utf-8", "backslashreplace")
+    raise _broken(
+        name, f"the file's first JSON value ends at byte {end:,}, and more text follows it at byte {more:,}: {said!r}",
+        "write one array, or one row on each line",
+    )  # fmt: skip
+
+
+def _next_text(data: Any, start: int) -> tuple[int, bytes]:
+    """Give where the next text that is not blank begins, and its beginning; empty at the end of the file."""
+    data.seek(start)
+    at = start
+    while block := data.read(BLOCK):
+        text = block.lstrip()
+        if text:
+            return at + len(block) - len(text), bytes(text)
+        at += len(block)
+    return at, b""
+
+
+def _cut_value(file: SourceFile, index: int, most: int) -> Iterator[Piece]:
+    """Take the whole file as one row; line by line where no single value fills it, each line then says what is wrong."""
+    with open(file.path, "rb") as data:
+        array = _begins(data)[:1] == b"["
+        data.seek(0)
+        begin, _text = _next_text(data, 3 if data.read(3) == _BOM else 0)
+        end = _value_end(data)
+        if end is None and array:
+            raise _broken(file.name, f"the JSON array that begins the file is not closed ({file.size:,} bytes read)")
+        if end is None or (not array and _next_text(data, end)[1]):
+            raise _IsLines
+        _check_rest(data, end, file.name)
+    yield Piece(index, 0, 1, begin, end)
+
+
+def _value_end(data: Any, stop: int | None = None) -> int | None:
+    """Give where the brackets of a file's first value are closed, of what lies before `stop`; None: they are not."""
+    depth, quoted, at, rest = 0, False, 0, b""
+    data.seek(0)
+    while block := data.read(BLOCK if stop is None else max(0, min(BLOCK, stop - at - len(rest)))):
+        text = rest + block
+        upto = len(text) - (len(text) - len(text.rstrip(b"\\"))) % 2
+        for mark in _MARK.finditer(text, 0, upto):
+            sign = mark[0]
+            if sign == b'"':
+                quoted = not quoted
+            elif quoted or sign[:1] == b"\\" or sign == b",":
+                continue
+            elif sign in (b"[", b"{"):
+                depth += 1
+            else:
+                depth -= 1
+                if depth <= 0:
+                    return at + mark.end()
+        at, rest = at + upto, text[upto:]
+    return None
+
+
+def _whole(data: Any, start: int, stop: int | None) -> Iterator[tuple[int, int]]:
+    yield start, data.seek(0, os.SEEK_END) if stop is None else stop
 
 
 _MARK = re.compile(rb'[\[\]{}",]|\\.', re.DOTALL)
 
 
-def _elements(data: Any, start: int, stop: int | None, name: str = "") -> Iterator[tuple[int, int]]:
-    """Give begin and end of every element of a JSON array, from its bracket (or, with `stop`, of a stretch of elements)."""
+def _elements(data: Any, start: int, stop: int | None, name: str = "") -> Generator[tuple[int, int], None, int | None]:
+    """Give begin and end of every element of a JSON array, from its bracket (or, with `stop`, of a stretch of elements);
+    return where the array ends. Between two commas, or after the last, lies an empty element: its row says so."""
     data.seek(start)
     depth, begin, last, quoted = (0, -1, -1, False) if stop is None else (1, start, -1, False)
-    at, rest = start, b""
+    at, rest, several = start, b"", False
     while stop is None or at + len(rest) < stop:
         block = data.read(BLOCK if stop is None else min(BLOCK, stop - at - len(rest)))
         if not block:
@@ -388,29 +566,29 @@ def _elements(data: Any, start: int, stop: int | None, name: str = "") -> Iterat
             elif sign in (b"]", b"}"):
                 depth -= 1
                 if depth == 0:
-                    if begin >= 0 and place > begin:
-                        yield from _trimmed(data, begin, place)
-                    return
+                    element = _trimmed(data, begin, place)
+                    if several or stop is not None or element[0] < element[1]:  # [ ] has no element
+                        yield element
+                    return place + 1
             elif depth == 1:
-                yield from _trimmed(data, begin, place)
-                begin = place + 1
+                yield _trimmed(data, begin, place)
+                begin, several = place + 1, True
         at, rest = at + upto, text[upto:]
         last = at + len(rest)
     if stop is not None:
-        yield from _trimmed(data, begin, stop)
+        yield _trimmed(data, begin, stop)
+        return None
     else:
         raise _broken(name, f"the JSON array that begins the file is not closed ({last:,} bytes read)")
 
 
-def _trimmed(data: Any, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Give an element without the white space around it, none if it is nothing else."""
+def _trimmed(data: Any, begin: int, end: int) -> tuple[int, int]:
+    """Give an element without the white space before it; the space of long gaps stays, JSON allows it."""
     at = data.tell()
     data.seek(begin)
     head = data.read(min(end - begin, 4096))
     data.seek(at)
-    skipped = len(head) - len(head.lstrip())
-    if skipped < end - begin:
-        yield begin + skipped, end
+    return begin + len(head) - len(head.lstrip()), end
 
 
 def _cut_csv(file: SourceFile, index: int, most: int) -> Iterator[Piece]:
@@ -420,37 +598,48 @@ def _cut_csv(file: SourceFile, index: int, most: int) -> Iterator[Piece]:
         yield from _cut_rows(records, index, most)
 
 
+# Outside quotes: what ends a record, or a quote that begins a cell. Inside: all up to the quote that ends them.
+_PLAIN_CSV = re.compile(rb'[\r\n]|,"')
+_QUOTED_CSV = re.compile(rb'(?:[^"]++|"")*+')
+
+
 def _records(data: Any, start: int, stop: int | None) -> Iterator[tuple[int, int]]:
-    """Give begin and end of every CSV record: lines, joined while a quote is open (RFC 4180 doubles quotes inside)."""
-    opened, begin = False, -1
-    text, base = b"", -1
-    for first, last in _every_line(data, start, stop):
-        if base < 0 or last > base + len(text):
-            data.seek(first)
-            text, base = data.read(max(BLOCK, last - first)), first
-        line = text[first - base : last - base]
-        begin = first if not opened else begin
-        opened = opened != bool(line.count(b'"') % 2)
-        if not opened and (line.strip() or begin != first):
-            yield begin, last
-    if opened:
-        yield begin, last
-
-
-def _every_line(data: Any, start: int, stop: int | None) -> Iterator[tuple[int, int]]:
-    """Give begin and end of every line, blank ones too."""
-    at = begin = start
+    """Give begin and end of every CSV record that is not empty, as Python's csv reads them: a quote opens at the start of
+    a cell only, is doubled inside, and any other is a character like all; LF, CRLF and CR end a record. A quote that is
+    never closed makes the rest of the file one record, which then says so. A record of any length takes a block of memory.
+    """
+    data.seek(start)
+    at = begin = cell = start  # cell: where a quote would open one
+    quoted, closed = False, -1  # closed: where a quoted cell ended; a quote right behind it is the second of two
     while stop is None or at < stop:
-        data.seek(at)
         block = data.read(BLOCK if stop is None else min(BLOCK, stop - at))
         if not block:
             break
-        for piece in block.split(b"\n")[:-1]:
-            end = at + len(piece)
-            yield begin, end
-            at = begin = end + 1
-        at += len(block) - (block.rfind(b"\n") + 1)
-    if begin < at:
+        place = 0
+        if at == 0 and block.startswith(_BOM):
+            place = cell = 3
+        while place < len(block):
+            if quoted:
+                end = _QUOTED_CSV.match(block, place)
+                place = len(block) if end is None else end.end()
+                if place < len(block):
+                    quoted, closed, place = False, at + place, place + 1
+            elif block[place] == 34 and at + place in (cell, closed + 1):
+                quoted, place = True, place + 1
+            else:
+                found = _PLAIN_CSV.search(block, place)
+                if found is None:
+                    cell = at + len(block) if block.endswith(b",") else -1
+                    break
+                place = found.end()
+                if found[0] == b',"':
+                    quoted = True
+                    continue
+                if at + found.start() > begin:
+                    yield begin, at + found.start()
+                begin = cell = at + place
+        at += len(block)
+    if at > begin:
         yield begin, at
 
 
@@ -484,7 +673,8 @@ def _cut_groups(sizes: Sequence[int], index: int, most: int) -> Iterator[Piece]:
 
 
 _CUTS: dict[str, _Cut] = {
-    "lines": _cut_lines, "array": _cut_array, "csv": _cut_csv, "parquet": _cut_parquet, "arrow": _cut_arrow,
+    "lines": _cut_lines, "array": _cut_array, "value": _cut_value, "csv": _cut_csv, "parquet": _cut_parquet,
+    "arrow": _cut_arrow,
 }  # fmt: skip
 
 
@@ -493,7 +683,7 @@ def find_row(file: SourceFile, row: int, offset: int | None = None) -> Piece | N
 
     Errors: InputInvalid for a file that cannot be cut.
     """
-    ends: Any = {"lines": _lines, "array": _elements, "csv": _records}.get(file.format)
+    ends: Any = {"lines": _lines, "array": _elements, "value": _whole, "csv": _records}.get(file.format)
     if ends is not None and offset is not None:
         with open(file.path, "rb") as data:
             begin, end = next(ends(data, offset, file.size), (0, 0))
@@ -507,6 +697,9 @@ def find_row(file: SourceFile, row: int, offset: int | None = None) -> Piece | N
 def _known_column(name: str, columns: Sequence[str]) -> None:
     if not columns:
         raise _broken(name, "the file has no column")
+    if len(set(columns)) < len(columns):
+        twice = next(column for column in columns if list(columns).count(column) > 1)
+        raise _broken(name, f"the file has the column {twice!r} twice", "name each column once")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -672,8 +865,8 @@ def _batches(path: str) -> Iterator[tuple[int, Any]]:
 
 
 _READ: dict[str, _Read] = {
-    "lines": _read_text(_lines, "json"), "array": _read_text(_elements, "json"), "csv": _read_text(_records, "csv"),
-    "parquet": _read_parquet, "arrow": _read_arrow,
+    "lines": _read_text(_lines, "json"), "array": _read_text(_elements, "json"), "value": _read_text(_whole, "json"),
+    "csv": _read_text(_records, "csv"), "parquet": _read_parquet, "arrow": _read_arrow,
 }  # fmt: skip
 
 
@@ -701,10 +894,10 @@ def _nothing(message: str, remedy: str = "") -> InspectorError:
     return InspectorError(ErrorKind.InputInvalid, message, stage="source", where={"option": "SOURCE"}, remedy=remedy)
 
 
-def _broken(name: str, message: str) -> InspectorError:
+def _broken(name: str, message: str, remedy: str = "") -> InspectorError:
     return InspectorError(
         ErrorKind.InputInvalid, message, stage="source", where={"file": name},
-        remedy="the file is damaged, or has changed: fetch or write it again",
+        remedy=remedy or "the file is damaged, or has changed: fetch or write it again",
     )  # fmt: skip
 
 

@@ -31,6 +31,16 @@ LOGITS = "logits.json"  # beside the manifest, where rows were sent to a model
 MOST_POINTS = 240  # of the curve of windows
 _ROW_BITS = 40  # of a row's number; the file's is above
 _SHORT = (50, 90, 99, 100)  # percentiles of a part of the length
+SIDES = ("equal", "ids_differ", "bytes_differ", "only_ids_differ", "only_bytes_differ", "only_a_failed", "only_b_failed", "both_failed",
+         "not_compared")  # fmt: skip
+# Rules and alarms of template or tokenizer: what such a row has, every row with an answer has.
+OF_SIDE = frozenset((
+    "no-generation-tag", "engine-extension", "namespace-underscore", "clock-in-prompt", "template-missing", "template-pairing",
+    "control-literal-split", "special-name-missing", "bos-missing", "bos-added-again", "added-id-moved", "id-shared", "config-file-ignored",
+    "key-twice", "file-truncates", "file-pads", "case-folded", "space-inserted", "pad_is_eos_masks_eos",
+))  # fmt: skip
+OF_SIDE_SAID = "of template or tokenizer, not of the row"
+_BEFORE = pa.array(["source", "request"])  # stages before either side
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 ROLE_NAMES = (*ROLES, "other")
 # What a window does to a row, each counted by itself.
@@ -184,14 +194,19 @@ class Summary:
     def _sides(self, batch: pa.RecordBatch, rows: np.ndarray) -> None:
         failed_a, failed_b = _is(batch["error_kind"]), _is(batch["b_error_kind"])
         both, same_ids, same_bytes = ~failed_a & ~failed_b, _truth(batch["equal_ids"]), _truth(batch["equal_bytes"])
+        # No side refused what could not be read, nor a row that was stopped before side B was asked.
+        unread = failed_a & failed_b & _is(pc.is_in(batch["error_stage"], _BEFORE), truth=True)
+        unread |= failed_a & ~failed_b & ~_is(batch["b_tokens"])
         for name, mask in (
             ("equal", both & same_ids & same_bytes),
-            ("ids_differ", both & ~same_ids & same_bytes),
+            ("ids_differ", both & ~same_ids),
+            ("only_ids_differ", both & ~same_ids & same_bytes),
             ("bytes_differ", both & ~same_bytes & ~same_ids),
             ("only_bytes_differ", both & ~same_bytes & same_ids),
-            ("only_a_failed", failed_a & ~failed_b),
+            ("only_a_failed", failed_a & ~failed_b & ~unread),
             ("only_b_failed", failed_b & ~failed_a),
-            ("both_failed", failed_a & failed_b),
+            ("both_failed", failed_a & failed_b & ~unread),
+            ("not_compared", unread),
         ):
             self.compared.at(name).add(rows[mask])
         self.reasons.add(batch["diff_reason"], rows)
@@ -345,10 +360,9 @@ class Summary:
         return [(key if isinstance(key, tuple) else ("path", key), entry) for key, entry in tally.ranked()]
 
     def _comparison(self) -> dict[str, Any]:
-        names = ("equal", "ids_differ", "bytes_differ", "only_bytes_differ", "only_a_failed", "only_b_failed", "both_failed")  # fmt: skip
         longer, shorter = self.longer, self.shorter
         return {
-            **{name: self._entry(self.compared.at(name)) for name in names},
+            **{name: self._entry(self.compared.at(name)) for name in SIDES},
             "reasons": self._named(self.reasons, "reason_code"),
             "errors": self._refused(self.b_errors),
             "lengths": self._distribution(self.b_lengths),
@@ -404,7 +418,8 @@ def current_summary(folder: str | Path, tell: Callable[[int, int], None] | None 
         parts = sorted((Path(folder) / ROWS).glob("part-*.parquet"))
         newest = max((part.stat().st_mtime_ns for part in [*parts, *_beside(Path(folder))]), default=0)
         same = value["scan"]["id"] == scan_id(folder) and value["scan"]["parts"]["there"] == len(parts)
-        if value["schema"] == SCHEMA and same and path.stat().st_mtime_ns >= newest:
+        whole = "skipped_files" in value["scan"]  # else it was written by an older version
+        if value["schema"] == SCHEMA and whole and same and path.stat().st_mtime_ns >= newest:
             return value
     return summarise(folder, tell)
 
@@ -434,6 +449,7 @@ def _facts(folder: Path, manifest: dict[str, Any], parts: int) -> dict[str, Any]
         "id": scan_id(folder), "name": folder.resolve().name, "complete": parts == manifest["parts"],
         "parts": {"there": parts, "of": manifest["parts"]}, "rows": manifest["rows"],
         "source": manifest["source"], "failed_files": manifest["failed_files"],
+        "skipped_files": manifest.get("skipped_files", {"count": 0, "files": []}),
         **{name: plan[name] for name in ("sides", "windows", "column", "label_mode", "versions")},
     }  # fmt: skip
 

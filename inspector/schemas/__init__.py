@@ -14,7 +14,7 @@ def names() -> tuple[str, ...]:
     """Give the names of the schemas, as values spell them.
 
     >>> names()
-    ('comparison/1', 'heat/1', 'inspection/1', 'lint/1', 'logits/1', 'record/1', 'replay/1', 'sampler/1', 'scan-summary/1', 'verdict/1', 'whatif/1')
+    ('comparison/1', 'heat/1', 'inspection/1', 'lint/1', 'logits/1', 'record/1', 'replay/1', 'sampler/1', 'scan-counts/1', 'scan-summary/1', 'scan/1', 'verdict/1', 'whatif/1')
     """
     return tuple(
         sorted("/".join(path.name.removesuffix(_ENDING).rsplit("-", 1)) for path in _FOLDER.glob(f"*{_ENDING}"))

@@ -92,6 +92,8 @@ class DatasetDrawing {
     node.append(line);
     if (!scan.complete) node.append(alertLine(t('dataset_unfinished', { there: number(parts.there), of: number(parts.of) })));
     for (const failed of scan.failed_files.slice(0, MOST_FAULTS)) node.append(alertLine(show(failed.file).replaceAll('\u00b7', ' ') + ': ' + failed.error.message));
+    const skipped = scan.skipped_files;
+    if (skipped && skipped.count) node.append(el('p', 'ti-dim', t('dataset_skipped', { n: number(skipped.count), files: show(skipped.files.slice(0, MOST_FAULTS).join(', ')).replaceAll('\u00b7', ' ') + (skipped.count > MOST_FAULTS ? ' \u2026' : '') })));
     return node;
   }
   picked() {
@@ -116,7 +118,7 @@ class DatasetDrawing {
     const { value } = this, at = (p) => value.lengths.percentiles.find((each) => each.p === p), tiles = [[number(value.rows.total), 'dataset_rows'], [this.count(t('dataset_refused'), value.rows.failed), 'dataset_refused'], [number(value.lengths.tokens), 'col_tokens']];
     for (const [p, key] of [[50, 'dataset_p50'], [99, 'dataset_p99'], [100, 'dataset_p100']]) if (at(p)) tiles.push([this.count(t(key), at(p), 'tokens'), key]);
     tiles.push([this.count(t('dataset_untrained'), value.training.nothing_trained), 'dataset_untrained'], [this.count(t('dataset_forged'), value.control.from_content), 'dataset_forged']);
-    if (value.compare) tiles.push([number(['ids_differ', 'bytes_differ', 'only_bytes_differ'].reduce((sum, name) => sum + value.compare[name].rows, 0)), 'dataset_differing']);
+    if (value.compare) tiles.push([number(['ids_differ', 'only_bytes_differ'].reduce((sum, name) => sum + value.compare[name].rows, 0)), 'dataset_differing']);
     const node = el('ul', 'ti-tiles');
     node.append(...tiles.map(([what, key]) => { const tile = el('li'), figure = el('b'); figure.append(what); tile.append(figure, el('span', 'ti-dim', t(key))); return tile; }));
     return node;
@@ -211,7 +213,7 @@ class DatasetDrawing {
   compared() {
     const { compare } = this.value;
     if (!compare) return [];
-    const sides = ['equal', 'bytes_differ', 'ids_differ', 'only_bytes_differ', 'only_a_failed', 'only_b_failed', 'both_failed'].map((name) => [t('dataset_ab_' + name), compare[name]]), box = this.entries('dataset_compare', sides), reasons = compare.reasons.map((each) => [lookUp('why_', each.reason_code), each]);
+    const sides = ['equal', 'ids_differ', 'bytes_differ', 'only_ids_differ', 'only_bytes_differ', 'only_a_failed', 'only_b_failed', 'both_failed', 'not_compared'].filter((name) => compare[name]).map((name) => [t('dataset_ab_' + name), compare[name]]), box = this.entries('dataset_compare', sides), reasons = compare.reasons.map((each) => [lookUp('why_', each.reason_code), each]);
     box.querySelector('h2').after(el('p', 'ti-facts', t('dataset_delta', { n: (compare.delta > 0 ? '+' : '') + number(compare.delta), a: number(this.value.lengths.tokens), b: number(compare.lengths.tokens) })));
     const figures = el('div', 'ti-plots'), drawn = ['longer', 'shorter'].filter((name) => compare[name].rows);
     figures.append(...drawn.map((name) => this.histogram(compare[name], 'dataset-' + name, t('dataset_' + name), '')));

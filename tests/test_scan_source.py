@@ -1,0 +1,326 @@
+"""What stands in a file is what is scanned: rows against the readers that everybody has, and everything else named."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from inspector import schemas
+from inspector.cli import app
+from inspector.errors import InspectorError
+from inspector.scan import source as source_module
+from inspector.scan.counts import Threshold
+from inspector.scan.engine import run_part
+from inspector.scan.output import open_output
+from inspector.scan.plan import ScanPlan
+from inspector.scan.requests import request_of, row_texts
+from inspector.scan.rows import measured
+from inspector.scan.source import fingerprint, open_source, read_part
+from tests.test_scan import CHATML, CLOCK, chat, lines, plan, rows_of, side
+
+
+def texts(path: Path, **how: Any) -> list[bytes | str]:
+    """The rows of a file as JSON text, or the message of why one is none; numbered without a gap."""
+    source = open_source([path], **how)
+    found = [batch for part in source.parts for batch in read_part(source, part)]
+    assert [n for batch in found for n in batch.numbers[batch.start : batch.stop]] == list(range(source.rows))
+    made: list[bytes | str] = []
+    for batch in found:
+        if batch.kind == "unreadable":
+            made += [(batch.error or {})["message"]] * len(batch)
+        else:
+            made += [text.message if isinstance(text, InspectorError) else text for text in row_texts(batch)]
+    return made
+
+
+def values(path: Path) -> list[Any]:
+    return [json.loads(text) if isinstance(text, bytes) else text for text in texts(path)]
+
+
+# --- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def as_csv_reads(data: bytes) -> list[list[str]]:
+    """The records that are not empty, as Python's csv reads them."""
+    return [row for row in csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")) if row]
+
+
+def drawn_csv(draw: random.Random) -> bytes:
+    """Any order of what matters to CSV, behind a header of two columns."""
+    header = draw.choice(['a,"b"', '"a",b', "a,b", '\ufeff"a",b'])
+    ends = draw.choice(["\n", "\r\n", "\r"])
+    pieces = [
+        '"',
+        '"',
+        '""',
+        ",",
+        ",",
+        "x",
+        "é",
+        " ",
+        "\n",
+        "\r",
+        "\r\n",
+        '","',
+        f'"c, ""d""{ends}e",f',
+        f"{ends}g,h{ends}",
+    ]
+    return (header + ends + "".join(draw.choice(pieces) for _ in range(draw.randrange(60)))).encode()
+
+
+def test_the_records_of_csv_are_those_of_pythons_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "q.csv"
+    path.write_bytes(b'prompt,completion\n"a",b\n5" disk,ok\nc,d\ne,f\n"g",h\n')
+    assert values(path) == [
+        {"prompt": a, "completion": b} for a, b in (("a", "b"), ('5" disk', "ok"), ("c", "d"), ("e", "f"), ("g", "h"))
+    ]
+    draw = random.Random(11)
+    for block in (1 << 20, 5, 3):  # every seam
+        monkeypatch.setattr(source_module, "BLOCK", block)
+        for _ in range(150):
+            data = drawn_csv(draw)
+            path.write_bytes(data)
+            known = as_csv_reads(data)[1:]
+            if not known:
+                with pytest.raises(InspectorError, match="no row"):
+                    texts(path)
+                continue
+            found = values(path)
+            assert len(found) == len(known), data
+            for row, cells in zip(found, known):
+                assert (
+                    row == {"a": cells[0], "b": cells[-1]}
+                    if len(cells) == 2 and isinstance(row, dict)
+                    else isinstance(row, str)
+                ), data
+    with path.open("wb") as file:
+        file.write(b'a,b\n1,2\n3,"4\n5,6\n')
+    good, bad = values(path)
+    assert good == {"a": "1", "b": "2"} and "unexpected end of data; it spans 2 lines" in bad
+
+
+def test_a_header_that_cannot_be_read_is_said_in_each_row(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_bytes(b"a,b,a\n1,2,3\n4,5,6\n")
+    assert values(path) == ["the header names the column 'a' twice"] * 2
+    path.write_bytes("a,b\n1,2\n".encode("utf-16"))
+    assert all(isinstance(row, str) and "the header is no CSV record" in row for row in values(path))
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_form_of_a_json_file_is_read_whole_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, a, b = tmp_path / "a.json", chat("One?", "1."), chat("Two?", "2.")
+    row, other = {"messages": a}, {"messages": b}
+    forms: list[tuple[str, list[Any]]] = [
+        (json.dumps([row, other], indent=1), [row, other]),
+        (json.dumps([row, other]) + " \n\n", [row, other]),
+        (f"{json.dumps(a)}\n{json.dumps(b)}\n", [a, b]),  # JSON Lines of arrays of messages
+        (f"\ufeff\n{json.dumps([row])}\n{json.dumps([other])}", [[row], [other]]),  # two arrays, a line each
+        (f"{json.dumps(a)}\n{json.dumps(other)}", [a, other]),
+        (json.dumps(a, indent=2), [a]),  # one conversation
+        (json.dumps(row, indent=2) + "\n", [row]),  # one row over several lines
+        (json.dumps(row), [row]),
+        (f"{json.dumps(row)}\r{json.dumps(other)}\r", [row, other]),  # lines that end in CR alone
+        (f"{json.dumps(row)}\r\n\r\n{json.dumps(other)}\r\n", [row, other]),
+    ]
+    for block in (1 << 20, 7):
+        monkeypatch.setattr(source_module, "BLOCK", block)
+        for text, known in forms:
+            path.write_text(text, "utf-8", newline="")
+            assert values(path) == known, text
+    two = json.dumps([row], indent=1) + "\n" + json.dumps([other], indent=1)
+    for text, why in ((two, "more text follows it at byte"), (f"{json.dumps([row])} {json.dumps([other])}", "more text follows"),
+                      (json.dumps([row]) + "\nnot JSON", None), (json.dumps(a, indent=1) + "]", "more text follows"),
+                      (json.dumps(a)[:-1], "is not closed")):  # fmt: skip
+        path.write_text(text, "utf-8")
+        if why is None:
+            assert texts(path) == [json.dumps([row]).encode(), b"not JSON"]
+            continue
+        with pytest.raises(InspectorError, match=why) as error:
+            open_source([path])
+        assert "a.json" in error.value.message
+    path.write_text(f"[{json.dumps(row)},]")
+    assert texts(path) == [json.dumps(row).encode(), b""]
+    path.write_text(f"[{json.dumps(row)} , , {json.dumps(other)}]")
+    monkeypatch.setattr(source_module, "PIECE_ROWS", 1)
+    assert [text.strip() for text in texts(path)] == [json.dumps(row).encode(), b"", json.dumps(other).encode()]
+    found = rows_of(plan(side(tokenizer="bytes"), prefix=False), open_source([path]))
+    assert [row["error_kind"] for row in found] == [None, "InputInvalid", None]
+
+
+def test_a_column_of_json_text_is_read_in_every_format(tmp_path: Path) -> None:
+    rows = [{"messages": json.dumps(chat("One?", "1.5")), "tools": ""}, {"messages": json.dumps(chat("Two?")), "tools": "[]"},
+            {"messages": "[{'role': 'user'}]", "tools": ""}, {"messages": "Hi", "tools": ""}]  # fmt: skip
+    lines(tmp_path / "a.jsonl", rows)
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
+    with (tmp_path / "c.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = rows_of(plan(side(tokenizer="bytes", template_text=CHATML), prefix=False), open_source([tmp_path]))
+    names = ("tokens", "form", "rendered_sha256", "findings", "request_sha256", "error_message", "error_place")
+    parts = [
+        [tuple(row[name] for name in names) for row in found if row["file"] == file]
+        for file in ("a.jsonl", "b.parquet", "c.csv")
+    ]
+    assert parts[0] == parts[1] == parts[2] and [part[0] is not None for part in parts[0]] == [True, True, False, False]
+    assert "messages" in parts[0][2][6] and "no conversation" in parts[0][3][5]
+    path = tmp_path / "answers.csv"
+    path.write_text(
+        'prompt,completion\nGive JSON,"{""a"": 1}"\n"[1, 2]",sum\n"[{""role"": ""user"", ""content"": ""Hi""}]",Ho\n'
+    )
+    requests = [json.loads(request_of(text, plan())[1])["messages"] for text in texts(path) if isinstance(text, bytes)]
+    assert requests == [chat("Give JSON", '{"a": 1}'), chat("[1, 2]", "sum"), chat("Hi", "Ho")]
+    several = json.dumps({"data": [{"messages": chat("One?")}, {"messages": chat("Two?")}]}).encode()
+    with pytest.raises(InspectorError, match="the column 'data' holds no conversation"):  # and not the first of two
+        request_of(several, ScanPlan((), column="data"))
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+DEEP: Any = "x"
+for _ in range(90):
+    DEEP = [DEEP]
+ODD: list[Any] = [None, 5, -0.5, True, "", "x", "[", "[1]", "{}", '{"role": 3}', "[" * 3000, [], [5], [None], [[]], [{}], [{"role": 5}], [{"role": "user"}],
+                  [{"role": "user", "content": 7}], [{"role": "user", "content": [None, 3, {"type": []}]}], [{"from": 1, "value": {}}], [{"from": "gpt", "value": None}],
+                  {}, {"a": None}, {"parts": 3}, float("nan"), float("inf"), 10**30, DEEP, "\ud800", [{"role": "assistant", "tool_calls": 4}],
+                  [{"role": "assistant", "content": [{"type": "tool_use", "input": 4}]}], {"messages": [3]}, [{"parts": [{"functionCall": 5}]}]]  # fmt: skip
+NAMES = ("messages", "conversations", "conversation", "prompt", "completion", "chosen", "instruction", "input", "output", "system", "history",
+         "tools", "functions", "documents", "chat_template_kwargs", "contents", "systemInstruction", "body", "request", "role", "content",
+         "max_tokens", "prompt_token_ids", "generationConfig", "model")  # fmt: skip
+
+
+def drawn_rows(count: int) -> list[Any]:
+    draw = random.Random(29)
+    rows: list[Any] = [
+        {name: value} for name in ("messages", "prompt", "contents", "conversations", "body") for value in ODD
+    ]
+    rows += [{name: draw.choice(ODD) for name in draw.sample(NAMES, draw.randrange(1, 5))} for _ in range(count)]
+    return [*rows, *ODD]
+
+
+@pytest.mark.parametrize("column", [None, "messages", "prompt", "tools"])
+def test_odd_values_are_rows_or_errors_of_their_own(column: str | None, tmp_path: Path) -> None:
+    chosen = ScanPlan((), column=column, tools_column=None if column is None else "functions")
+    for row in drawn_rows(1500):
+        with contextlib.suppress(InspectorError, UnicodeDecodeError):  # anything else is a fault
+            request_of(json.dumps(row).encode("utf-8", "surrogatepass"), chosen)
+    some = lines(tmp_path / "odd.jsonl", drawn_rows(40)[::3])
+    found = rows_of(
+        plan(side(tokenizer="bytes", template_text=CHATML), prefix=False, column=column), open_source([some])
+    )
+    assert {row["error_kind"] for row in found} <= {
+        None,
+        "InputInvalid",
+        "UnencodableText",
+        "InputTooLarge",
+        "TemplateRuntime",
+        "TemplateRaised",
+    }
+
+
+def test_what_arrow_holds_and_json_cannot_costs_its_row_only(tmp_path: Path) -> None:
+    bad = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0\6\0\0\0"), pa.py_buffer(b"okd\xe9ok")]
+    )
+    far = pa.array([0, 1, 4 * 10**18], pa.timestamp("us"))
+    parquet.write_table(pa.table({"prompt": bad, "completion": ["a", "b", "c"], "input": far}), tmp_path / "a.parquet")
+    first, second, third = values(tmp_path / "a.parquet")
+    assert first["prompt"] == "ok" and first["completion"] == "a"
+    assert all(isinstance(row, str) and "cannot be written as JSON" in row for row in (second, third))
+    table = pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["prompt", "prompt"])
+    with pa.ipc.new_stream(str(tmp_path / "b.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InspectorError, match=r"b\.arrow: the file has the column 'prompt' twice"):
+        open_source([tmp_path / "b.arrow"])
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_anywhere_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"a" * 1_000_000)
+    when, known = os.stat(path).st_mtime_ns, fingerprint(str(path))
+    path.write_bytes(b"a" * 500_000 + b"b" + b"a" * 499_999)
+    os.utime(path, ns=(when, when))
+    assert fingerprint(str(path)) != known  # small: all bytes, whatever the date
+    monkeypatch.setattr(source_module, "WHOLE_BYTES", 100_000)
+    known = fingerprint(str(path))
+    os.utime(path, ns=(when, when + 1))
+    assert fingerprint(str(path)) != known  # large: the date
+
+
+def test_a_scan_into_its_own_source_goes_on_and_other_files_are_named(tmp_path: Path) -> None:
+    lines(tmp_path / "a.jsonl", [{"messages": chat("Hi", "Ho")}] * 3)
+    (tmp_path / "sub").mkdir()
+    for name in ("notes.txt", "more.jsonl.gz", ".hidden", "sub/table.xlsx"):
+        (tmp_path / name).write_text("x")
+    chosen = plan(side(tokenizer="bytes"), prefix=False)
+    for _ in range(2):
+        source = open_source([tmp_path])
+        assert [file.name for file in source.files] == ["a.jsonl"]
+        assert source.skipped_files() == {"count": 3, "files": ["more.jsonl.gz", "notes.txt", "sub/table.xlsx"]}
+        out = open_output(tmp_path / "sub" / "scanned", chosen, source)
+        for part in out.pending():
+            out.write(part, run_part(chosen, source, part, measured))
+    jsonschema.validate(
+        json.loads((tmp_path / "sub" / "scanned" / "manifest.json").read_text()), schemas.schema("scan/1")
+    )
+    (tmp_path / "manifest.json").write_text(json.dumps({"messages": chat("A row of its own")}))
+    assert [file.name for file in open_source([tmp_path]).files] == ["a.jsonl", "manifest.json"]
+
+
+def test_what_cannot_be_read_at_all_is_an_error_and_some_of_it_can_be_one(tmp_path: Path) -> None:
+    runner, data, out = CliRunner(), tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    for name, held in (
+        ("cut.parquet", b"PAR1 and no more"),
+        ("blank.jsonl", b" \n\n"),
+        ("empty.csv", b""),
+        ("table.json", b"[]"),
+    ):
+        (data / name).write_bytes(held)
+    (tmp_path / "a.jsonl.gz").write_bytes(b"\x1f\x8b")
+    for given, named in (
+        (data, ("cut.parquet", "blank.jsonl: it holds no row", "empty.csv", "table.json")),
+        (tmp_path / "a.jsonl.gz", ("a.jsonl.gz", "unpack it")),
+    ):
+        ran = runner.invoke(app, ["scan", str(given), "--out", str(out), "--tokenizer", "bytes"])
+        assert ran.exit_code == 2 and all(name in ran.stderr for name in named) and not out.exists(), ran.output
+    lines(data / "good.jsonl", [{"messages": chat("Hi", "Ho")}] * 2 + [{"messages": [5]}])
+    common = ["scan", str(data), "--out", str(out), "--tokenizer", "bytes", "--clock", CLOCK, "--b", "bytes,chatml"]
+    some = runner.invoke(app, common)
+    assert (
+        some.exit_code == 0 and "1 files could not be read" in some.stdout and "--fail-on failed-files:1" in some.stdout
+    )
+    bad = runner.invoke(app, [*common, "--json", "--fail-on", "failed-files", "--fail-on", "ids-differ:3"])
+    assert bad.exit_code == 1 and "1 files cannot be read; --fail-on failed-files:1" in bad.stderr
+    counts = json.loads(bad.stdout)
+    jsonschema.validate(counts, schemas.schema("scan-counts/1"))
+    compare = json.loads((out / "summary.json").read_text())["compare"]
+    assert counts["ids_differ"] == compare["ids_differ"]["rows"] == 2 and compare["not_compared"]["rows"] == 1
+    assert compare["only_a_failed"]["rows"] == compare["both_failed"]["rows"] == 0
+    with pytest.raises(InspectorError) as error:
+        Threshold.read("over-5:1")
+    assert "--context-window 5" in error.value.remedy
+    other = runner.invoke(app, [*common[:-2], "--context-window", "9"])
+    assert other.exit_code == 2 and "a scan with other sides and windows" in other.stderr
+    said = runner.invoke(app, ["scan", "--help"], terminal_width=300).stdout
+    assert all(
+        name in said for name in ("failed-files", "control-from-content", "rejected-N", "ids-differ", "--logits-sample")
+    )
