@@ -82,6 +82,9 @@ def _parts(row: Any) -> list[dict[str, Any]]:
     ]
 
 
+_GEMINI_ROLES = {"model": "assistant", "function": "tool"}
+
+
 def _gemini_turn(row: Any, notes: list[Note]) -> list[dict[str, Any]]:
     """Give one content as messages: results of functions come first, each as a message of its own."""
     parts = _parts(row)
@@ -101,7 +104,7 @@ def _gemini_turn(row: Any, notes: list[Note]) -> list[dict[str, Any]]:
     ]
     if results and not (others or calls or thoughts):
         return results
-    turn: dict[str, Any] = {"role": {"model": "assistant", "function": "tool"}.get(said, said)}
+    turn: dict[str, Any] = {"role": _GEMINI_ROLES.get(said, said) if isinstance(said, str) else said}
     turn["content"] = _text_or_parts(others, notes) if others else ""
     if thoughts:
         turn["reasoning_content"] = "\n".join(thoughts)

@@ -210,6 +210,8 @@ def drawn_rows(count: int) -> list[Any]:
         {name: value} for name in ("messages", "prompt", "contents", "conversations", "body") for value in ODD
     ]
     rows += [{name: draw.choice(ODD) for name in draw.sample(NAMES, draw.randrange(1, 5))} for _ in range(count)]
+    rows += [{"contents": [{"role": value, "parts": [{"text": "a"}]}]} for value in ODD]
+    rows += [{"messages": [{"role": value, "content": value}]} for value in ODD]
     return [*rows, *ODD]
 
 
@@ -242,6 +244,11 @@ def test_what_arrow_holds_and_json_cannot_costs_its_row_only(tmp_path: Path) -> 
     first, second, third = values(tmp_path / "a.parquet")
     assert first["prompt"] == "ok" and first["completion"] == "a"
     assert all(isinstance(row, str) and "cannot be written as JSON" in row for row in (second, third))
+    nowhere = pa.table(
+        {"prompt": ["x"], "completion": ["y"], "input": pa.array([1], pa.timestamp("us", tz="No/Where"))}
+    )
+    parquet.write_table(nowhere, tmp_path / "c.parquet")
+    assert "No/Where" in texts(tmp_path / "c.parquet")[0]
     table = pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["prompt", "prompt"])
     with pa.ipc.new_stream(str(tmp_path / "b.arrow"), table.schema) as writer:
         writer.write_table(table)

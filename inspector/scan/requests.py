@@ -84,7 +84,7 @@ def _arrow_rows(table: Any) -> Iterator[bytes | InspectorError]:
     error of its row alone."""
     import pyarrow as pa
 
-    wrong = (TypeError, ValueError, ArithmeticError, RecursionError, pa.ArrowException)
+    wrong = (TypeError, ValueError, LookupError, ArithmeticError, RecursionError, pa.ArrowException)
     try:
         values: list[Any] | None = table.to_pylist()
     except wrong:
