@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Caller:
     """One asking: `owner` names the visitor ("" where there is but one person), `address` the client, `cancel` is set
-    when nobody waits for the answer any more."""
+    when nobody waits for the answer any more. `give_way` lets others go first between two parts of a long call."""
 
     owner: str = ""
     address: str = ""
     cancel: threading.Event | None = None
+    give_way: Callable[[], None] | None = None
 
 
 _current: ContextVar[Caller] = ContextVar("caller", default=Caller())  # noqa: B039 - it is frozen

@@ -11,7 +11,7 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,10 @@ JOBS: dict[str, str] = {
     "scan_row": "inspector.jobs:scan_row",
     "scan_summary": "inspector.jobs:scan_summary",
     "export": "inspector.jobs:export",
+    "api_inspect": "inspector.jobs:api_inspect",
+    "api_compare": "inspector.jobs:api_compare",
+    "api_lint": "inspector.jobs:api_lint",
+    "api_budget": "inspector.jobs:api_budget",
     "page_stages": "inspector.jobs:page_stages",
     "page_merges": "inspector.jobs:page_merges",
     "page_stream": "inspector.jobs:page_stream",
@@ -101,6 +105,33 @@ def compare(payload: bytes) -> bytes:
 
     a, b = (run(job) for job in pickle.loads(payload))
     return _answer(compare_inspections(a, b).to_dict())
+
+
+def api_inspect(payload: bytes) -> bytes:
+    """Run a pickled (Job, how to write it); give the text of an endpoint's answer, as the next three do."""
+    from inspector.pipeline import run
+
+    return _text(payload, lambda job: run(job).to_dict())
+
+
+def api_compare(payload: bytes) -> bytes:
+    """Run ([two Jobs], how to write it); give the text of `comparison/1`."""
+    from inspector.comparison import compare_inspections
+    from inspector.pipeline import run
+
+    return _text(payload, lambda jobs: compare_inspections(*map(run, jobs)).to_dict())
+
+
+def api_lint(payload: bytes) -> bytes:
+    """Run (what `lint` takes, how to write it); give the text of `lint/1`."""
+    return _text(payload, _linted)
+
+
+def api_budget(payload: bytes) -> bytes:
+    """Run (Job, how to write it); give the text of `budget/1`."""
+    from inspector.training import runs
+
+    return _text(payload, runs.budget)
 
 
 def count(payload: bytes) -> bytes:
@@ -400,24 +431,24 @@ def lint(payload: bytes) -> bytes:
 
     `files`: parsed JSON of config, generation_config and sent, each if there is one.
     """
-    return _answer(_linted(payload))
+    return _answer(_linted(pickle.loads(payload)))
 
 
 def page_findings(payload: bytes) -> bytes:
     """Check what `lint` takes; give the answer of the page's Findings view."""
     from inspector.ui.views import findings as page
 
-    return _answer(page.answer(_linted(payload)))
+    return _answer(page.answer(_linted(pickle.loads(payload))))
 
 
-def _linted(payload: bytes) -> dict[str, Any]:
+def _linted(given: Any) -> dict[str, Any]:
     from inspector.lint import lint as check
     from inspector.lint.evidence import Evidence, read_sent
     from inspector.pipeline import lint_dict
     from inspector.sources import read_verified
     from inspector.tokenizers.config import parse_object
 
-    job, base, files, ignore = pickle.loads(payload)
+    job, base, files, ignore = given
     named = {file.name: file for file in job.tokenizer.files}
     stated = named.get("tokenizer_config.json")
     evidence = Evidence(
@@ -634,6 +665,13 @@ def _answer(value: Any) -> bytes:
     from inspector.request import dump_request
 
     return dump_request(value).encode("utf-8", "surrogatepass")
+
+
+def _text(payload: bytes, work: Callable[[Any], dict[str, Any]]) -> bytes:
+    from inspector.answers import text_of
+
+    given, how = pickle.loads(payload)
+    return text_of(work(given), **how).encode()
 
 
 def warm() -> None:

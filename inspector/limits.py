@@ -111,9 +111,9 @@ HEAVY_JOBS = frozenset({
     "prefix", "page_prefix",  # a rendering and a tokenization for each step: 2.1 s
     "control",  # the known defences, each of which builds a tokenizer or a pattern: 1 s, Gemma's 6,415 added tokens 3 s
     "export",  # a report of two sides: 2 s
-    "compare", "view_comparison", "page_hunks",  # two inspections and the reasons of their differences: 0.4 to 0.7 s
-    "lint", "page_findings",  # dozens of probes: 0.3 s, with a template that parts at every turn more
-    "budget", "page_budget",  # candidates of the search, each rendered where the template cannot be followed
+    "compare", "api_compare", "view_comparison", "page_hunks",  # two inspections and the reasons of their differences: 0.4 to 0.7 s
+    "lint", "api_lint", "page_findings",  # dozens of probes: 0.3 s, with a template that parts at every turn more
+    "budget", "api_budget", "page_budget",  # candidates of the search, each rendered where the template cannot be followed
     "tokenizers", "page_tokenizers",  # up to 24 tokenizers
 })  # fmt: skip
 MODES = {limits.mode: limits for limits in (LOCAL, PUBLIC)}

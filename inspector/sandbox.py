@@ -65,6 +65,7 @@ PRELOAD = (
     "transformers.utils.chat_template_utils",
     "tokenizers",
     "inspector.jobs",
+    "inspector.answers",
     "inspector.pipeline",
     "inspector.comparison",
     "inspector.openai_count",

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from inspector import caller, limits, presets
+from inspector.answers import text_of
 from inspector.backends import Backend
 from inspector.errors import ErrorKind, InspectorError
 from inspector.exports import find_export
@@ -24,6 +25,7 @@ from inspector.exports.base import File
 from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_pairing, check_reference, prepare, run_clock
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
+from inspector.request import dump_request
 from inspector.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -639,8 +641,73 @@ def _uncompared(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
 
 def call_child(job: str, value: Any, session: str | None) -> Any:
     """Run a job of `jobs.JOBS` in a child and read its JSON. The child unpickles what we wrote; we only ever read JSON from a child."""
-    answer = sandbox().call(job, pickle.dumps(value), session=session, cancel=caller.current().cancel)
-    return loads(answer.decode(), limits=_ANSWER_LIMITS)
+    return loads(_child_text(job, value, session), limits=_ANSWER_LIMITS)
+
+
+def _child_text(job: str, value: Any, session: str | None) -> str:
+    return sandbox().call(job, pickle.dumps(value), session=session, cancel=caller.current().cancel).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Endpoints' answers as the text that a child wrote: this process reads none of it, so that an answer of megabytes is
+    no objects here. `brief`: short; `has_brief`: whether it could have been. Errors of the run are in the text.
+    """
+
+    session: str | None = OWN
+    local_files: bool = True
+    brief: bool = False
+    has_brief: bool = True
+
+    def inspect(self, request: bytes | Fields, options: Options) -> str:
+        """Give `inspection/1` or `inspection-brief/1`."""
+        return self._side(options, _prepared(request, options, None, self.local_files))
+
+    def compare(self, request: bytes | Fields, a: Options, b: Options) -> str:
+        """Give `comparison/1` or `comparison-brief/1`. Errors: as the function `compare`."""
+        jobs = [_prepared(request, options, None, self.local_files) for options in (a, b)]
+        if all(isinstance(job, Job) for job in jobs):
+            return self._child("api_compare", jobs)
+        whole = _uncompared({}, {})
+        left = {name: whole[name] for name in whole if name not in ("schema", "a", "b", *(["token_diff"] * self.brief))}
+        schema = '"comparison-brief/1"' if self.brief else '"comparison/1"'
+        sides = ", ".join(f'"{name}": {self._side(*side)}' for name, side in zip("ab", zip((a, b), jobs)))
+        return f'{{"schema": {schema}, {sides}, {dump_request(left)[1:]}'
+
+    def lint(
+        self,
+        request: bytes | Fields,
+        options: Options,
+        *,
+        base: str | None = None,
+        ignore: dict[str, str] | None = None,
+    ) -> str:
+        """Give `lint/1`. Errors: as the function `lint`."""
+        return self._child(
+            "api_lint", lint_job(request, options, base=base, ignore=ignore, local_files=self.local_files)
+        )
+
+    def budget(self, request: bytes | Fields, options: Options) -> str:
+        """Give `budget/1`. Errors: as the function `budget`."""
+        return self._child("api_budget", prepare(request, options, local_files=self.local_files))
+
+    def _side(self, options: Options, job: Job | InspectorError) -> str:
+        try:
+            if isinstance(job, InspectorError):
+                raise job
+            return self._child("api_inspect", job)
+        except InspectorError as error:
+            return self.of(failed(options, error))
+
+    def _child(self, job: str, value: Any) -> str:
+        return _child_text(job, (value, self._how()), self.session)
+
+    def of(self, value: dict[str, Any]) -> str:
+        """Write a value of this process in the same way. Errors: OutputTooLarge."""
+        return text_of(value, **self._how())
+
+    def _how(self) -> dict[str, Any]:
+        return {"brief": self.brief, "has_brief": self.has_brief, "most": limits.in_force().api_chars}
 
 
 @dataclass(frozen=True, slots=True)

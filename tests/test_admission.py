@@ -13,8 +13,8 @@ import pytest
 from inspector.caller import Caller
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
-from inspector.ui import gate
-from inspector.ui.admission import LOCAL, MODEL, PUBLIC, Admission
+from inspector.ui import calls, gate
+from inspector.ui.admission import LOCAL, MODEL, PAGE, PUBLIC, Admission
 
 BOUNDS = replace(PUBLIC, places=2, model_places=2, session_running=2, session_waiting=4, address_running=2, address_waiting=8, waiting=12, wait_s=0.4)  # fmt: skip
 
@@ -114,6 +114,48 @@ def test_who_leaves_or_waits_too_long_is_out_of_the_queue() -> None:
     thread.start()
     thread.join(5)
     assert dormant.running
+
+
+def test_no_more_run_than_there_may_be_children() -> None:
+    rng = random.Random(3)
+    for children in (1, 2, 3, 8, 16):
+        queue = Admission(calls._fitted(PUBLIC, children))
+        tickets: list[Any] = []
+        for k in range(120):
+            pool = rng.choice([PAGE, MODEL])
+            tickets.append(ask(queue, f"a{k % 9}", f"s{k}", pool=pool))
+            assert sum(ticket.running for ticket in tickets) <= children
+            if rng.random() < 0.4:
+                queue.leave(next(ticket for ticket in tickets if ticket.running))
+        while running := [ticket for ticket in tickets if ticket.running]:
+            assert len(running) <= children
+            queue.leave(running[0])
+        assert all(ticket.granted.done() for ticket in tickets) and queue.status()["admitted"] == 120
+        assert queue.status()["running"] + queue.status()["running_model"] == 0
+
+
+def test_a_long_call_lets_others_go_first_between_its_parts() -> None:
+    queue = Admission(replace(BOUNDS, places=1))
+    long = ask(queue, "long")
+    queue.give_way(long)
+    assert long.running  # nobody waits
+    other = ask(queue, "other")
+    thread = threading.Thread(target=queue.give_way, args=(long,))
+    thread.start()
+    other.granted.result(5)
+    assert other.running and not long.running
+    queue.leave(other)
+    thread.join(5)
+    assert long.running
+    ask(queue, "other")
+    with pytest.raises(InspectorError, match=r"within 0\.4 s"):  # of two waits, the later one is too long
+        queue.give_way(long)
+    assert not long.running
+    queue.cancel(long)
+    with pytest.raises(CallCancelled):
+        queue.give_way(long)
+    queue.leave(long)
+    assert queue.status()["waiting"] == 0
 
 
 def test_many_threads_end_each_with_its_place_or_a_refusal() -> None:

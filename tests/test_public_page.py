@@ -246,6 +246,47 @@ def test_one_client_fills_its_own_queue_and_nobody_elses(server: Server) -> None
     assert server.until(lambda said: not said["admission"]["running"] + said["admission"]["waiting"], 10) < 5
 
 
+def test_a_call_about_six_panes_has_one_child_at_a_time(server: Server) -> None:
+    slow = [{**BUSY_PANE, "slot": str(k)} for k in range(6)]
+    flood = [server.begin("gradio_api/component_server", {"fn_name": name, "data": {**view(session()), "panes": slow}}) for name in ("control", "record") * 4]  # fmt: skip
+    try:
+        server.until(lambda said: said["admission"]["waiting"] > 0 and len(burning(server)) > 1, 20)
+        most = server.status()["admission"]["most_address_running"]
+        for _ in range(4):
+            assert server.call("view", view(session()), "10.0.0.2")[2]["errors"] == []
+            assert len(burning(server)) <= most
+    finally:
+        for connection in flood:
+            connection.close()
+
+
+def test_an_answer_of_megabytes_leaves_nothing_in_the_process(server: Server) -> None:
+    given = {"request": [{"role": "user", "content": "x" * 30_000}], "tokenizer": "bytes", "template": "chatml"}
+
+    def resident() -> int:
+        return int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
+
+    def ask(k: int) -> int:
+        asked = {"data": [given["request"], "bytes", "chatml"], "session_hash": session()}
+        status, _headers, body = server.open("gradio_api/run/inspect", asked, f"10.3.0.{k % 3}")
+        assert status == 200
+        return len(body)
+
+    ask(0)
+    before = resident()
+    with ThreadPoolExecutor(6) as pool:
+        assert min(pool.map(ask, range(12))) > 4_000_000
+    assert resident() - before < 50
+    events = []
+    for _ in range(5):  # nobody reads these
+        events.append(json.loads(server.open("gradio_api/call/v2/inspect", given, "10.3.0.9")[2])["event_id"])
+        server.until(lambda said: not said["admission"]["running"] + said["admission"]["waiting"], 20)
+        time.sleep(0.6)
+    read = [server.open(f"gradio_api/call/v2/inspect/{event}", client="10.3.0.9")[0] for event in events]
+    assert read[0] == read[1] == 404 and read[-1] == 200
+    assert resident() - before < 50
+
+
 def test_a_session_has_one_call_running_and_one_waiting_in_each_of_its_lanes(server: Server) -> None:
     mine, hashed = session(), session()
     views = [server.begin("gradio_api/component_server", {"fn_name": "view", "data": view(mine, BUSY_PANE)})]
@@ -433,6 +474,70 @@ def test_nothing_pasted_is_written_anywhere_and_no_secret_leaves(server: Server)
     assert environments and not [text for text in environments if SECRET.encode() in text]
     everything = b"".join(server.open(path)[2] for path in ("", "config", "status", "gradio_api/info"))
     assert SECRET.encode() not in everything and str(server.home).encode() not in everything
+
+
+FORGED = "x\nfault ForgedError: " + CANARY * 1000
+MESSAGES = [
+    ({"method": "tools/call", "params": {"name": "inspect", "arguments": CANARY}}, -32602),
+    ({"method": "tools/call", "params": {"name": FORGED, "arguments": {}}}, -32602),
+    ({"method": "tools/call", "params": CANARY}, -32602),
+    ({"method": "initialize", "params": {"protocolVersion": {CANARY: 1}, "capabilities": CANARY}}, -32602),
+    ({"method": CANARY}, -32601),
+    ({"method": [CANARY]}, -32601),
+    *(({"method": name, "params": {"name": "inspect", "arguments": {"request": CANARY}, "uri": f"file://{CANARY}", "level": "debug"}}, -32601)
+      for name in ("prompts/get", "resources/read", "resources/subscribe", "completion/complete", "logging/setLevel", "tasks/list", "sampling/createMessage")),
+    ({"method": "ping", "id": {CANARY: 1}}, -32600),
+    ({"method": "ping", "id": FORGED}, -32600),
+    ({"method": "ping", "jsonrpc": CANARY}, -32600),
+    ([{"jsonrpc": "2.0", "id": 1, "method": CANARY}], -32600),
+    (b'{"' + CANARY.encode(), -32700),
+    (b"[" * 50_000, -32700),
+]  # fmt: skip
+
+
+def test_an_assistant_is_told_what_is_wrong_and_the_log_is_told_nothing(server: Server) -> None:
+    accepted = {"Accept": "application/json, text/event-stream"}
+
+    def ask(message: Any) -> tuple[int, bytes]:
+        whole = {"jsonrpc": "2.0", "id": 1} | message if isinstance(message, dict) else message
+        status, _headers, body = server.open("gradio_api/mcp/", whole, **accepted)
+        return status, body
+
+    for message, code in MESSAGES:
+        status, body = ask(message)
+        told = json.loads(body)
+        assert told["error"]["code"] == code and told["error"]["data"]["remedy"] and CANARY not in body.decode(), (
+            message
+        )
+        assert told["id"] == (None if code in (-32700, -32600) else 1) and status == (200 if told["id"] else 400)
+    for quiet in ({"method": "notifications/" + CANARY, "params": CANARY}, {"result": CANARY}):
+        whole = {"jsonrpc": "2.0", **quiet} | ({"id": 1} if "result" in quiet else {})
+        assert server.open("gradio_api/mcp/", whole, **accepted)[::2] == (202, b"")
+    for name, result in (("prompts/list", b'"prompts":[]'), ("tools/list", b'"budget"'), ("ping", b'"result":{}')):
+        assert result in ask({"method": name, "params": {"cursor": [CANARY], "_meta": CANARY}})[1], name
+    odd = {"request": CANARY + "\ud800", "tokenizer": 7, CANARY: FORGED}
+    assert b'"isError":true' in ask({"method": "tools/call", "params": {"name": "inspect", "arguments": odd, "_meta": {"progressToken": [CANARY]}, "task": CANARY}})[1]  # fmt: skip
+    good = {"request": [{"role": "user", "content": CANARY}], "tokenizer": "bytes", "template": "chatml"}
+    assert CANARY.encode() in ask({"method": "tools/call", "params": {"name": "inspect", "arguments": good}})[1]
+    log = server.log.read_text("utf-8", "replace")
+    assert CANARY not in log and "ForgedError" not in log and "Traceback" not in log
+
+
+def test_a_call_that_gradio_cannot_read_is_told_so_in_one_line(server: Server) -> None:
+    index = json.loads(server.open("config")[2])["dependencies"][0]["id"]
+    sound = {"fn_index": index, "session_hash": session(), "data": [], "event_id": "0" * 32}
+    wrong = {"fn_index": (99, "0", True, CANARY, None), "data": (None, CANARY, {}), "session_hash": (None, 7)}
+    wrong_cancel = {"event_id": (None, 7), "fn_index": (None, CANARY), "session_hash": (None, [])}
+    asked = [("queue/join", name, value) for name, values in wrong.items() for value in values]
+    asked += [("queue/join", "trigger_id", CANARY), ("run/inspect", "data", CANARY), ("call/inspect", "data", None)]
+    asked += [("cancel", name, value) for name, values in wrong_cancel.items() for value in values]
+    asked += [("reset", "event_id", None), ("run/inspect", "batched", CANARY), ("run/inspect", "fn_index", 99)]
+    for path, name, value in asked:
+        status, _headers, body = server.open("gradio_api/" + path, {**sound, name: value})
+        told = json.loads(body)
+        assert status == 400 and told["error"]["kind"] == "OptionInvalid" and name in told["detail"], (path, name, body)
+        assert CANARY not in body.decode()
+    assert server.open("gradio_api/cancel", sound)[0] == 200
 
 
 def test_a_registry_s_client_is_given_no_secret_but_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,6 +7,9 @@ A session runs few at a time and an address few, whatever its number of sessions
 addresses that wait, and at each over its sessions. Who waits too long, and who would make a queue too long, is told so
 (Busy) and may try again; where all queues together are full, the last call of whoever has most waiting gives way.
 
+A call that runs has one child of the sandbox at a time, and never do more run than there may be children: who has a place
+must not wait for a child. One that asks about several panes gives way between them.
+
 Nothing is computed here and no request is looked at. Thread-safe; locks are held for moments.
 """
 
@@ -32,12 +35,13 @@ TICK_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is admitted. Of the places for models an address has at most half. Units: calls; `wait_s` seconds; `body_bytes` of one request, `address_bytes` of all that one
+    """How much is admitted; `children`: places of both kinds that are taken at a time. Of the places for models an address has at most half. Units: calls; `wait_s` seconds; `body_bytes` of one request, `address_bytes` of all that one
     address has under way, `total_bytes` of all addresses, `body_s` seconds for one to arrive; `streams`: answers that an address reads at a time,
-    `requests`: of all kinds that it has under way."""
+    `requests`: of all kinds that it has under way; `answer_bytes`: of answers that it has not read yet, `answers_bytes` that all have not."""
 
     places: int
     model_places: int
+    children: int
     session_running: int
     session_waiting: int
     address_running: int
@@ -50,17 +54,21 @@ class Bounds:
     body_s: float
     streams: int
     requests: int
+    answer_bytes: int
+    answers_bytes: int
 
 
 # For oneself: nothing that a person does comes near these.
 LOCAL = Bounds(
-    places=max(16, 4 * _CORES), model_places=8, session_running=16, session_waiting=256, address_running=32, address_waiting=1024,
+    places=max(16, 4 * _CORES), model_places=8, children=max(16, 4 * _CORES) + 8, session_running=16, session_waiting=256, address_running=32, address_waiting=1024,
     waiting=1024, wait_s=600.0, body_bytes=256 << 20, address_bytes=1 << 30, total_bytes=4 << 30, body_s=600.0, streams=1024, requests=4096,
+    answer_bytes=1 << 30, answers_bytes=4 << 30,
 )  # fmt: skip
 # For strangers: of the children that there may be (4 a core), two are for those that a model's call needs. A page with six panes asks for six at a time and compares five: eleven wait at most.
 PUBLIC = Bounds(
-    places=max(2, 4 * _CORES - 2), model_places=2, session_running=2, session_waiting=16, address_running=max(2, 2 * _CORES - 1), address_waiting=48,
+    places=max(2, 4 * _CORES - 2), model_places=2, children=max(4, 4 * _CORES), session_running=2, session_waiting=16, address_running=max(2, 2 * _CORES - 1), address_waiting=48,
     waiting=256, wait_s=20.0, body_bytes=4 << 20, address_bytes=32 << 20, total_bytes=256 << 20, body_s=30.0, streams=32, requests=128,
+    answer_bytes=16 << 20, answers_bytes=64 << 20,
 )  # fmt: skip
 
 
@@ -184,16 +192,27 @@ class Admission:
         """Give the place back, or up."""
         with self._lock:
             if ticket.running:
-                ticket.running = False
-                if ticket.lane:
-                    self._lanes.pop(ticket.lane, None)
-                for key in _counted(ticket):
-                    self._running[key] -= 1
-                    if not self._running[key]:
-                        del self._running[key]
+                self._stop(ticket)
             elif not ticket.granted.done():
                 self._refuse(ticket, CallCancelled())
             self._grant()
+
+    def give_way(self, ticket: _Ticket) -> None:
+        """Give the place back to whoever waits and wait for another, before the next part of a long call.
+
+        Errors: Busy, CallCancelled; then there is no place, until another try.
+        """
+        with self._lock:
+            if ticket.running and not self._waiting:
+                return
+            if ticket.cancel.is_set():
+                raise CallCancelled
+            if ticket.running:
+                self._stop(ticket)
+            ticket.granted = Future()
+            self._waiting.setdefault(ticket.address, OrderedDict()).setdefault(ticket.session, []).append(ticket)
+            self._grant()
+        self.wait(ticket)
 
     def retry_s(self) -> int:
         """Say in how many seconds another try is worth it."""
@@ -270,7 +289,18 @@ class Admission:
             self.admitted += 1
             ticket.granted.set_result(None)
 
+    def _stop(self, ticket: _Ticket) -> None:
+        ticket.running = False
+        if ticket.lane:
+            self._lanes.pop(ticket.lane, None)
+        for key in _counted(ticket):
+            self._running[key] -= 1
+            if not self._running[key]:
+                del self._running[key]
+
     def _next(self) -> _Ticket | None:
+        if sum(self._running[("pool", pool)] for pool in self._places) >= self.bounds.children:
+            return None
         free = {pool for pool, places in self._places.items() if self._running[("pool", pool)] < places}
         if not free:
             return None

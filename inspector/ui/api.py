@@ -18,7 +18,7 @@ from typing import Any
 
 import gradio as gr
 
-from inspector import limits, service
+from inspector import service
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import (
     DEFAULT_MODEL,
@@ -35,9 +35,7 @@ from inspector.sandbox import CallCancelled
 from inspector.ui import calls, gate
 
 MOST_TOP = 100  # rows of next tokens
-BRIEF_TEXT = 2000  # characters of the rendered text in a brief answer
 LISTING = "/gradio_api/info"  # where Gradio lists the endpoints with their parameters
-_LISTS = ("tokens", "input_ids", "attention_mask", "position_ids", "assistant_mask", "safe_input_ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +104,28 @@ _BRIEF = Parameter(
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One endpoint and MCP tool: `work` takes the checked values and gives the JSON value of `schema`."""
+    """One endpoint and MCP tool: `work` takes the checked values and gives the JSON text of `schema`."""
 
     name: str
     schema: str
     text: str
     parameters: tuple[Parameter, ...]
-    work: Callable[[dict[str, Any]], dict[str, Any]]
+    work: Callable[[dict[str, Any]], str]
 
     def answer(self, *values: Any) -> str:
         """Give the answer as JSON text; every error is in it."""
         try:
-            checked = self._checked(values)
-            found = self.work(checked)
-            return _bounded(_brief(found) if checked.get("brief") else found, "brief" in checked)
+            return self.work(self._checked(values))
         except InspectorError as error:
             return _text(service.failed_answer(self.schema, error))
 
     def served(self, asker: Any, *values: Any) -> str:
         """Give the answer to a call that came over HTTP, when it has its place; that there was none is an error in it."""
         try:
-            with gate.served(asker, self.name, calls.admission()):
-                return self.answer(*values)
+            with gate.served(asker, self.name, calls.admission()) as told:
+                answer = self.answer(*values)
+                told(len(answer))
+                return answer
         except CallCancelled:
             return _text(service.failed_answer(self.schema, _given_up()))
         except InspectorError as error:
@@ -176,36 +174,36 @@ def _given_up() -> InspectorError:
     return InspectorError(ErrorKind.Busy, "the call was given up: its client left", stage="sandbox", remedy="ask again")
 
 
-def _inspect(given: dict[str, Any]) -> dict[str, Any]:
-    return service.inspect(_request(given), _options(given), **_access())
+def _inspect(given: dict[str, Any]) -> str:
+    return _written(given).inspect(_request(given), _options(given))
 
 
-def _compare(given: dict[str, Any]) -> dict[str, Any]:
+def _compare(given: dict[str, Any]) -> str:
     shared = {**given, "clock": given["clock"] or _now()}
     a, b = (_options({**shared, "template": "", **side_options(given[side])}) for side in "ab")
-    return service.compare(_request(given), a, b, **_access())
+    return _written(given).compare(_request(given), a, b)
 
 
-def _lint(given: dict[str, Any]) -> dict[str, Any]:
+def _lint(given: dict[str, Any]) -> str:
     from inspector.lint import RULES
     from inspector.lint.report import check_ignored
 
     ignore = check_ignored(_object(given, "ignore"), (rule.id for rule in RULES))
-    return service.lint(_request(given), _options(given), base=given["base"] or None, ignore=ignore, **_access())
+    return _written(given).lint(_request(given), _options(given), base=given["base"] or None, ignore=ignore)
 
 
-def _budget(given: dict[str, Any]) -> dict[str, Any]:
-    return service.budget(_request(given), _options(given), **_access())
+def _budget(given: dict[str, Any]) -> str:
+    return _written(given).budget(_request(given), _options(given))
 
 
-def _next_token(given: dict[str, Any]) -> dict[str, Any]:
+def _next_token(given: dict[str, Any]) -> str:
     top_k = given["top_k"]
     if not 1 <= top_k <= MOST_TOP:
         raise _wrong("top_k", f"{top_k} next tokens are asked for", f"ask for 1 to {MOST_TOP}")
     side = service.next_tokens(_request(given), [_options(given)], model=given["model"], top_k=top_k, **_access())[
         "sides"
     ][0]
-    return {"schema": "next_token/1", **side}
+    return _written(given).of({"schema": "next_token/1", **side})
 
 
 ENDPOINTS = (
@@ -257,6 +255,10 @@ ENDPOINTS = (
         ), _next_token,
     ),
 )  # fmt: skip
+
+
+def _written(given: dict[str, Any]) -> service.Written:
+    return service.Written(**_access(), brief=given.get("brief", False), has_brief="brief" in given)
 
 
 def _access() -> dict[str, Any]:
@@ -321,39 +323,6 @@ def _wrong(option: str, message: str, remedy: str) -> InspectorError:
     return InspectorError(ErrorKind.OptionInvalid, message, stage="options", where={"option": option}, remedy=remedy)
 
 
-def _brief(value: dict[str, Any]) -> dict[str, Any]:
-    """Give `inspection/1` or `comparison/1` without what has an entry a token, as `inspection-brief/1` or
-    `comparison-brief/1`."""
-    if value["schema"] == "comparison/1":
-        kept = {key: entry for key, entry in value.items() if key != "token_diff"}
-        return {**kept, "schema": "comparison-brief/1", "a": _brief(value["a"]), "b": _brief(value["b"])}
-    kept = {key: entry for key, entry in value.items() if key not in (*_LISTS, "request")}
-    ids, rendered = value["input_ids"], value["rendered"]
-    if rendered is not None:
-        text = rendered["text"]
-        cut = None if text is None else text[:BRIEF_TEXT]
-        rendered = {
-            **{key: entry for key, entry in rendered.items() if key != "segments"},
-            "text": cut,
-            "cut": cut != text,
-        }
-    return {
-        **kept,
-        "schema": "inspection-brief/1",
-        "num_tokens": None if ids is None else len(ids),
-        "rendered": rendered,
-    }
-
-
-def _bounded(value: dict[str, Any], has_brief: bool) -> str:
-    """Errors: OutputTooLarge."""
-    text = _text(value)
-    remedy = "set brief, or send a shorter request" if has_brief else "send a shorter request"
-    what = f"the answer has {len(text):,} characters"
-    limits.check("api_chars", len(text), what, ErrorKind.OutputTooLarge, "sandbox", remedy)
-    return text
-
-
 def _text(value: Any) -> str:
     return calls.escaped(dump_request(value))
 
@@ -366,7 +335,15 @@ async def wrong_call(request: Any, error: Exception) -> Any:
     if not _CALLS.search(request.url.path):
         raise error
     why = " ".join(str(error).split())[:300]
-    told = _wrong(request.url.path.rpartition("/")[2], f"there is no such call: {why}", f"see {LISTING}")
+    return _told(_wrong(request.url.path.rpartition("/")[2], f"there is no such call: {why}", f"see {LISTING}"))
+
+
+async def wrong_fields(_request: Any, _error: Exception) -> Any:
+    """Answer a call with fields that Gradio cannot read; its own list of what is wrong repeats what came."""
+    return _told(_wrong("body", "the call has a field of another type", f"see {LISTING}"))
+
+
+def _told(told: InspectorError) -> Any:
     body = _text({"error": told.to_dict()}).encode()
 
     async def response(_scope: Any, _receive: Any, send: Any) -> None:

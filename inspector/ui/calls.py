@@ -17,13 +17,14 @@ from dataclasses import replace
 from typing import Any
 
 from inspector import caller, limits, service
+from inspector.answers import escaped
 from inspector.errors import ErrorKind, InspectorError
 from inspector.limits import Mode
 from inspector.sandbox import CallCancelled
 from inspector.sources import visitors
+from inspector.ui import logs, memory
 from inspector.ui.admission import LOCAL, PUBLIC, Admission, Bounds
 
-_SURROGATE = re.compile("[\ud800-\udfff]")  # as an escape, JSON text can be sent
 _SESSION = re.compile(r"[0-9a-f]{32}")
 _own_machine = False  # until start() knows the address
 _admission: Admission | None = None
@@ -43,6 +44,8 @@ def start(host: str | None = None) -> None:
     except InspectorError as error:
         raise SystemExit(error.one_line()) from None
     _own_machine = mode is Mode.LOCAL and limits.is_loopback(address) and "SPACE_ID" not in os.environ
+    logs.install()
+    memory.give_back()
     service.sandbox(own_files=_own_machine)
     visitors.remove_left()
 
@@ -66,7 +69,7 @@ def admission() -> Admission:
 def _fitted(bounds: Bounds, children: int) -> Bounds:
     """Let no more run than there may be children: who has a place must not wait for one again."""
     places = max(1, children - bounds.model_places)
-    return replace(bounds, places=places, address_running=max(1, places // 2))
+    return replace(bounds, places=places, children=max(1, children), address_running=max(1, places // 2))
 
 
 def refused(function: Callable[[Any], str], error: Exception) -> str:
@@ -124,11 +127,6 @@ def call(job: str, value: Any, session: str, *, supersede: bool = False, cancel:
 def text_of(value: Any) -> str:
     """Write an answer as JSON text that can be sent."""
     return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
-def escaped(text: str) -> str:
-    """Write lone surrogates of JSON text as escapes, which can be sent."""
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def answered(work: Callable[[dict[str, Any], str], dict[str, Any]], request: Any) -> str:

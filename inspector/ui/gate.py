@@ -25,7 +25,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
@@ -35,7 +35,7 @@ from inspector import limits
 from inspector.caller import Caller, asked_by
 from inspector.errors import ErrorKind, InspectorError
 from inspector.sandbox import CallCancelled
-from inspector.ui import calls, status
+from inspector.ui import calls, rpc, status
 from inspector.ui.admission import MODEL, PAGE, TICK_S, Admission, Bounds, busy, too_large
 
 Scope = MutableMapping[str, Any]
@@ -56,6 +56,12 @@ _JOIN = re.compile(rf"{API}/(queue/join|call/(?:v2/)?[a-z_]+/?)")
 _DIRECT = re.compile(rf"{API}/(?:run|api)/[a-z_]+/?")
 _SMALL = re.compile(rf"{API}/(cancel|reset/?)")
 _MCP = re.compile(rf"{API}/mcp(/http)?/?")
+# The fields that Gradio reads from a call: which each address wants, and of which type they are.
+_WANTED = {"/cancel": ("session_hash", "fn_index", "event_id"), "/reset": ("event_id",), "/queue/join": ("session_hash", "fn_index", "data")}  # fmt: skip
+_TYPES: dict[str, tuple[type, str]] = {
+    "data": (list, "an array"), "fn_index": (int, "a whole number"), "trigger_id": (int, "a whole number"),
+    "event_id": (str, "a text"), "oauth_token": (str, "a text"), "batched": (bool, "true or false"), "simple_format": (bool, "true or false"),
+}  # fmt: skip
 _HASH = re.compile(r"[\w-]{8,64}")  # of a client of Gradio: long enough that nobody guesses it
 # Answered at once, by whoever asks: they read or set a flag.
 LIGHT = frozenset(
@@ -73,6 +79,7 @@ _GIVES_UP: dict[str, Callable[[Mapping[str, Any]], str | None]] = {
 }
 MODEL_FUNCTIONS = frozenset({"verdict", "heat", "sampler", "walk", "whatif", "vocabulary_trial", "next_token"})
 STATUS_S = 0.1
+SLICE, SLOWEST = 1 << 18, 100_000  # of a large answer, bytes sent at once; bytes a second that a client must read
 SHORT = 1 << 16  # bytes that are parsed at once, in no thread
 UNREAD_S = 60.0  # how long Gradio keeps an answer that nobody fetches
 DRAIN_S, DRAIN_TIMES = (
@@ -127,6 +134,9 @@ class _Call:
     ticket: Any = None
     taken: bool = False
     over: bool = False
+    size: int = 0  # bytes of its answer, or nearly
+    event: str = ""  # Gradio's name of it, where it is queued
+    read: bool = False  # or dropped
 
 
 class Gate:
@@ -142,6 +152,8 @@ class Gate:
         self._streams: Counter[str] = Counter()
         self._told: tuple[float, bytes] = (-math.inf, b"")  # when the status was asked for, and what it was
         self._telling = asyncio.Lock()
+        self._sending: Counter[str] = Counter()  # bytes of answers, by address
+        self._unread: list[_Call] = []  # whose answers wait in Gradio's queue, oldest first
         self._joined: dict[str, list[_Call]] = {}  # by session hash or event id, until they are over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,12 +161,15 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun = False
+        begun, address = False, client_of(scope)
 
         async def tell(message: Message) -> None:
             nonlocal begun
             begun = begun or message["type"] == "http.response.start"
-            await send(message)
+            if len(message.get("body", b"")) > SLICE:
+                await self._sent(send, message, address)
+            else:
+                await send(message)
 
         try:
             await self._routed(scope, receive, tell)
@@ -164,6 +179,27 @@ class Gate:
             log_fault(fault)
             if not begun:
                 await _error(tell, 500, fault_error())
+
+    async def _sent(self, send: Send, message: Message, address: str) -> None:
+        """Send a large answer in slices, each when the last was taken, so that it is known who does not read.
+
+        Errors: _ClientGone where it takes too long.
+        """
+        body, last = message["body"], not message.get("more_body", False)
+        size = len(body)
+        self._sending[address] += size
+        try:
+            async with asyncio.timeout(self.bounds.body_s + size / SLOWEST):
+                for start in range(0, size, SLICE):
+                    part = bytes(memoryview(body)[start : start + SLICE])
+                    end = last and start + SLICE >= size
+                    await send({"type": message["type"], "body": part, "more_body": not end})
+        except TimeoutError:
+            raise _ClientGone from None
+        finally:
+            self._sending[address] -= size
+            if self._sending[address] <= 0:
+                del self._sending[address]
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"].removeprefix(scope.get("root_path", "")) or "/", scope["method"]
@@ -250,6 +286,7 @@ class Gate:
                 )  # fmt: skip
                 try:
                     await self._granted(ticket)
+                    caller = replace(caller, give_way=lambda: self.admission.give_way(ticket))
                     text = await _called(caller, function, data, scope)
                 finally:
                     self.admission.leave(ticket)
@@ -296,7 +333,9 @@ class Gate:
             held = undone.enter_context(contextlib.closing(_Held(self._bytes, self._requests, address, self.bounds)))
             try:
                 body = await self._read(scope, receive, held)
-                own = self._own_hash(await _json(body), address)
+                record = await _json(body)
+                _check_fields(scope, record)
+                own = self._own_hash(record, address)
                 call = None if queued is None else self._reserved(address, own)
             except InspectorError as error:
                 await self._refuse(send, error)
@@ -307,7 +346,7 @@ class Gate:
                 await self.app(scope, replay, send)
                 return
             scope[SLOT] = call
-            undone.callback(self.admission.leave, call.ticket)
+            undone.callback(self._let_go, call)
             if queued:
                 key = await self._joined_as(scope, replay, send, call, own)
                 if key is not None:
@@ -320,6 +359,11 @@ class Gate:
 
             with _watched(receive, left):
                 await self.app(scope, replay, send)
+
+    def _let_go(self, call: _Call) -> None:
+        """Give up the place of a call whose function never ran; one that runs has its child until `served` leaves."""
+        if not call.taken:
+            self.admission.leave(call.ticket)
 
     def _own_hash(self, record: Any, address: str) -> str | None:
         """Read under which name a client of Gradio wants its answers. Errors: OptionInvalid."""
@@ -361,9 +405,9 @@ class Gate:
         if code != 200:
             self._forget(own, call)
             return None
+        event = call.event = str(json.loads(bytes(body)).get("event_id"))
         if own is not None:
             return own
-        event = str(json.loads(bytes(body)).get("event_id"))
         self._joined.setdefault(event, []).append(call)
         return event
 
@@ -374,10 +418,42 @@ class Gate:
             while not call.over and (call.taken or waited < self.bounds.wait_s) and not call.ticket.cancel.is_set():
                 await asyncio.sleep(0.25)
                 waited += 0.25
-        await asyncio.sleep(UNREAD_S)
+        self._unread.append(call)
+        self._drop_most(call.caller.address)
+        waited = 0.0
+        while not call.read and waited < UNREAD_S:
+            await asyncio.sleep(0.25)
+            waited += 0.25
+        self._unread.remove(call)
+        if not self._streams[f"of {key}"]:
+            self._drop(app, key, call)
         self._forget(key, call)
         if key not in self._joined and not self._streams[f"of {key}"]:
             await self._read_out(app, key)
+
+    def _drop_most(self, address: str) -> None:
+        """Drop the oldest answers that nobody has read, of an address that has too many of them, and of all."""
+        for of, most in ((address, self.bounds.answer_bytes), (None, self.bounds.answers_bytes)):
+            waiting = [call for call in self._unread if not call.read and of in (None, call.caller.address)]
+            left = sum(call.size for call in waiting)
+            for call in waiting[:-1] if of else waiting:
+                if left <= most:
+                    break
+                call.read = True
+                left -= call.size
+
+    @staticmethod
+    def _drop(app: Any, key: str, call: _Call) -> None:
+        """Take a call's messages out of Gradio's queue for a client, which may wait for others there."""
+        queue = app.get_blocks()._queue
+        messages = queue.pending_messages_per_session.get(key)
+        for _ in range(messages.qsize() if messages is not None else 0):
+            message = messages.get_nowait()
+            if getattr(message, "event_id", None) != call.event:
+                messages.put_nowait(message)
+        pending = queue.pending_event_ids_session.get(key)
+        if pending is not None:
+            pending.discard(call.event)
 
     async def _read_out(self, app: Any, key: str) -> None:
         """Forget a client's queue of answers: they were read, or nobody comes for them."""
@@ -428,6 +504,8 @@ class Gate:
                 if not self._streams[name]:
                     del self._streams[name]
             if all(call.over for call in waiting):
+                for call in waiting:
+                    call.read = True
                 await self._read_out(scope["app"], key)
 
     async def _assistant(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -442,6 +520,12 @@ class Gate:
             except InspectorError as error:
                 await self._refuse(send, error)
                 return
+            if scope["method"] == "POST":
+                message = await (_in_thread(_message, scope, body) if len(body) >= SHORT else _now(scope, body))
+                if isinstance(message, rpc.Answer):
+                    await _answer(send, message.status, message.body)
+                    return
+                body = message
             await self._tools(scope, body, address, receive, send)
 
     async def _tools(self, scope: Scope, body: bytes, address: str, receive: Receive, send: Send) -> None:
@@ -468,6 +552,9 @@ class Gate:
         Errors: InputTooLarge; Busy where all that this address sends is too much; TimeLimit.
         """
         limit = self.bounds.body_bytes
+        unread, address = self._sending[client_of(scope)], self.bounds.answer_bytes
+        if unread > address or self._sending.total() > self.bounds.answers_bytes:
+            raise busy(f"answers of {unread:,} bytes to your address are not read yet")
         declared = _header(scope, b"content-length")
         size = int(declared[:18]) if declared.isdigit() else 0
         body, more = bytearray(), True
@@ -510,17 +597,22 @@ class Gate:
 
 
 @contextlib.contextmanager
-def served(request: Any, name: str, admission: Admission) -> Iterator[None]:
-    """Hold the place of a named endpoint's call while its function runs; `request` is what Gradio gives it.
+def served(request: Any, name: str, admission: Admission) -> Iterator[Callable[[int], None]]:
+    """Hold the place of a named endpoint's call while its function runs; `request` is what Gradio gives it. Gives what is
+    told the answer's size.
 
     Errors: Busy, CallCancelled.
     """
     scope = getattr(getattr(request, "request", request), "scope", {})
     call: _Call | None = scope.get(SLOT)
     if call is None:  # asked from within this process
-        yield
+        yield lambda _size: None
         return
     call.taken = True
+
+    def told(size: int) -> None:
+        call.size = size
+
     ticket = call.ticket
     try:
         if ticket is None:
@@ -529,7 +621,7 @@ def served(request: Any, name: str, admission: Admission) -> Iterator[None]:
             ticket.pool = MODEL  # it holds no place yet
         admission.wait(ticket)
         with asked_by(call.caller):
-            yield
+            yield told
     finally:
         if ticket is not None:
             admission.leave(ticket)
@@ -594,6 +686,41 @@ def _parsed(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError):
         raise _malformed("the body is no JSON") from None
+
+
+async def _now(scope: Scope, body: bytes) -> bytes | rpc.Answer:
+    return _message(scope, body)
+
+
+def _message(scope: Scope, body: bytes) -> bytes | rpc.Answer:
+    """Give the message of an MCP client as it is passed on, or what is answered instead."""
+    try:
+        record = _parsed(body)
+    except InspectorError:
+        return rpc.refused(None, rpc.PARSE, "the body is no JSON", "send one JSON-RPC 2.0 message")
+    return rpc.checked(record, scope["app"].get_blocks().mcp_server_obj.tool_to_endpoint)
+
+
+def _check_fields(scope: Scope, record: Any) -> None:
+    """Check the fields that Gradio reads from a call; it would answer with a list of its own, or fail.
+
+    Errors: OptionInvalid naming the field.
+    """
+    if not isinstance(record, dict):
+        raise _malformed("the body is no JSON object")
+    path = scope["path"].rstrip("/")
+    if "/call/v2/" in path:
+        return  # its fields are the endpoint's own parameters
+    wanted = next((names for end, names in _WANTED.items() if path.endswith(end)), ("data",))
+    for name in wanted:
+        if record.get(name) is None:
+            raise _malformed(f"{name} is missing")
+    for name, (kind, named) in _TYPES.items():
+        value = record.get(name)
+        if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise _malformed(f"{name} is not {named}")
+    if record.get("fn_index") is not None and record["fn_index"] not in scope["app"].get_blocks().fns:
+        raise _malformed("fn_index names no endpoint")
 
 
 def _header(scope: Scope, wanted: bytes) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
+from fastapi.exceptions import RequestValidationError
 from gradio.route_utils import FnIndexInferError
 
 from inspector import presets
@@ -125,7 +126,8 @@ def launch_settings() -> dict[str, Any]:
                 (Framing, (), {}),
                 (Gate, (), {"functions": functions(), "admission": calls.admission()}),
             ],
-            "exception_handlers": dict.fromkeys((*api.CALL_ERRORS, FnIndexInferError), api.wrong_call),
+            "exception_handlers": dict.fromkeys((*api.CALL_ERRORS, FnIndexInferError), api.wrong_call)
+            | {RequestValidationError: api.wrong_fields},
         },
     }
 

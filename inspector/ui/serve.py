@@ -6,7 +6,6 @@ never exceptions: Gradio would hide their text.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from inspector import service
-from inspector.errors import InspectorError
+from inspector import caller, service
+from inspector.errors import ErrorKind, InspectorError
 from inspector.job import Fields, Job, Options, make_options, prepare
 from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
@@ -98,16 +97,15 @@ def comparison(request: Any) -> str:
 
     It runs in the child of the second pane, which has that pane at hand.
     """
-    from inspector.ui import payload
 
-    found = None
+    found = "null"
     try:
         asked = checked(request)
         jobs = [job_of(asked, q) for q in range(2)]
-        found = json.loads(call("view_comparison", jobs, asked.child(1)))
+        found = call("view_comparison", jobs, asked.child(1))
     except (CallCancelled, InspectorError, IndexError):
         pass  # the panes themselves say what is wrong
-    return payload.dumps({"comparison": found}).decode()
+    return f'{{"comparison": {found}}}'
 
 
 def progress(request: Any) -> str:
@@ -156,27 +154,49 @@ def _of_each_pane(
 ) -> str:
     """Run a job for every pane, each in its own child; join their lists `name`, with `failed(line)` for an error.
 
+    A stranger's place is for one child: pane after pane, and others go first in between.
+
     `payload_of`: what a child is given; `check` may refuse its answer.
     """
     from inspector.ui import payload
 
-    def one(asked: Asked, q: int) -> Any:
+    def one(asked: Asked, q: int) -> str:
         try:
+            if in_turn is not None and q:
+                in_turn()
             answer = call(job, payload_of(job_of(asked, q)), asked.child(q))
             check(answer)
-            return json.loads(answer)[name][0]
+            return _only(answer, name)
         except InspectorError as error:
-            return failed(payload.error_text(error))
+            return text_of(failed(payload.error_text(error)))
 
     try:
         asked = checked(request)
     except InspectorError as error:
         return payload.dumps({name: [failed(payload.error_text(error))]}).decode()
-    at_a_time = len(asked.panes) if own_machine() else 1  # a stranger's place is for one child
-    with ThreadPoolExecutor(at_a_time) as pool:
+    in_turn = caller.current().give_way
+    if not own_machine():
+        return _listed(name, [one(asked, q) for q in range(len(asked.panes))])
+    with ThreadPoolExecutor(len(asked.panes)) as pool:
         asking = [pool.submit(copy_context().run, one, asked, q) for q in range(len(asked.panes))]
-    found = [each.result() for each in asking]
-    return text_of({name: found})
+    return _listed(name, [each.result() for each in asking])
+
+
+def _only(answer: str, name: str) -> str:
+    """Give the text of the one entry of a child's list `name`, unread.
+
+    Errors: WorkerCrashed where it is another text.
+    """
+    begin, end = f'{{"{name}": [', "]}"
+    if not (answer.startswith(begin) and answer.endswith(end)):
+        raise InspectorError(
+            ErrorKind.WorkerCrashed, "the child's answer is not what was asked", stage="sandbox", remedy="try again"
+        )
+    return answer[len(begin) : -len(end)]
+
+
+def _listed(name: str, entries: list[str]) -> str:
+    return f'{{"{name}": [{", ".join(entries)}]}}'
 
 
 def estimate(request: Any) -> str:
