@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
-from fastapi.exceptions import RequestValidationError
 from gradio.route_utils import FnIndexInferError
 
 from inspector import presets
@@ -127,7 +126,7 @@ def launch_settings() -> dict[str, Any]:
                 (Gate, (), {"functions": functions(), "admission": calls.admission()}),
             ],
             "exception_handlers": dict.fromkeys((*api.CALL_ERRORS, FnIndexInferError), api.wrong_call)
-            | {RequestValidationError: api.wrong_fields},
+            | {gr.routes.fastapi.exceptions.RequestValidationError: api.wrong_fields},
         },
     }
 
