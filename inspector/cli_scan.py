@@ -179,7 +179,7 @@ def scan_command(
     exceeded = [entry for entry in result["fail_on"] if entry["failed"]]
     for entry in exceeded:
         said = (
-            f"{entry['rows']:,} files cannot be read"
+            f"files that cannot be read: {entry['rows']:,}"
             if entry["name"] == "failed-files"
             else f"{entry['rows']:,} rows have {entry['name']}"
         )
@@ -321,6 +321,6 @@ def _print(result: dict[str, Any], out: Path) -> None:
     for failed in result["failed_files"]:
         print(f"no rows of {visible(failed['file'])}: {visible(failed['error']['message'])}")
     if result["failed_files"]:
-        print(f"{len(result['failed_files']):,} files could not be read: that alone is exit code 0, "
+        print(f"files that could not be read: {len(result['failed_files']):,}; that alone is exit code 0, "
               "unless --fail-on failed-files:1 is given")  # fmt: skip
     print_skipped(result["skipped_files"])

@@ -138,7 +138,7 @@ def print_summary(value: dict[str, Any]) -> None:
     for failed in scan["failed_files"]:
         print(f"file      {visible(failed['file'])}: {visible(failed['error']['message'])}")
     if scan["failed_files"]:
-        print(f"files     {len(scan['failed_files']):,} could not be read; none of their rows is counted")
+        print(f"failed    {len(scan['failed_files']):>9,}  files that could not be read; none of their rows is counted")
     print_skipped(scan["skipped_files"])
     print(f"rows      {rows['total']:,}, of which {rows['failed']['rows']:,} refused")
     for error in value["errors"]:
@@ -183,7 +183,7 @@ def print_skipped(skipped: dict[str, Any]) -> None:
             if skipped["count"] > len(skipped["files"])
             else ""
         )
-        print(visible(f"skipped   {skipped['count']:,} files of other formats: {', '.join(skipped['files'])}{more}"))
+        print(visible(f"skipped   {skipped['count']:>9,}  files of other formats: {', '.join(skipped['files'])}{more}"))
 
 
 def _line(name: str, entry: dict[str, Any], what: str) -> str:

@@ -35,6 +35,10 @@ def as_array(path: Path) -> None:
     path.write_text(json.dumps([{"messages": row} for row in ROWS], indent=1), "utf-8")
 
 
+def as_array_lines(path: Path) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), "utf-8")
+
+
 def as_csv(path: Path) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -51,7 +55,14 @@ def as_arrow(path: Path) -> None:
         writer.write_table(whole, max_chunksize=2)
 
 
-FORMS = {"a.jsonl": as_lines, "a.json": as_array, "a.csv": as_csv, "a.parquet": as_parquet, "a.arrow": as_arrow}
+FORMS = {
+    "a.jsonl": as_lines,
+    "a.json": as_array,
+    "b.json": as_array_lines,
+    "a.csv": as_csv,
+    "a.parquet": as_parquet,
+    "a.arrow": as_arrow,
+}
 
 
 def scanned(file: Path, chosen: ScanPlan, *, written: bool) -> Path:

@@ -313,10 +313,12 @@ def test_what_cannot_be_read_at_all_is_an_error_and_some_of_it_can_be_one(tmp_pa
     common = ["scan", str(data), "--out", str(out), "--tokenizer", "bytes", "--clock", CLOCK, "--b", "bytes,chatml"]
     some = runner.invoke(app, common)
     assert (
-        some.exit_code == 0 and "1 files could not be read" in some.stdout and "--fail-on failed-files:1" in some.stdout
+        some.exit_code == 0
+        and "files that could not be read: 1" in some.stdout
+        and "--fail-on failed-files:1" in some.stdout
     )
     bad = runner.invoke(app, [*common, "--json", "--fail-on", "failed-files", "--fail-on", "ids-differ:3"])
-    assert bad.exit_code == 1 and "1 files cannot be read; --fail-on failed-files:1" in bad.stderr
+    assert bad.exit_code == 1 and "files that cannot be read: 1; --fail-on failed-files:1" in bad.stderr
     counts = json.loads(bad.stdout)
     jsonschema.validate(counts, schemas.schema("scan-counts/1"))
     compare = json.loads((out / "summary.json").read_text())["compare"]

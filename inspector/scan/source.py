@@ -514,24 +514,11 @@ def _cut_value(file: SourceFile, index: int, most: int) -> Iterator[Piece]:
 
 def _value_end(data: Any, stop: int | None = None) -> int | None:
     """Give where the brackets of a file's first value are closed, of what lies before `stop`; None: they are not."""
-    depth, quoted, at, rest = 0, False, 0, b""
-    data.seek(0)
-    while block := data.read(BLOCK if stop is None else max(0, min(BLOCK, stop - at - len(rest)))):
-        text = rest + block
-        upto = len(text) - (len(text) - len(text.rstrip(b"\\"))) % 2
-        for mark in _MARK.finditer(text, 0, upto):
-            sign = mark[0]
-            if sign == b'"':
-                quoted = not quoted
-            elif quoted or sign[:1] == b"\\" or sign == b",":
-                continue
-            elif sign in (b"[", b"{"):
-                depth += 1
-            else:
-                depth -= 1
-                if depth <= 0:
-                    return at + mark.end()
-        at, rest = at + upto, text[upto:]
+    depth = 0
+    for sign, place in _marks(data, 0, stop):
+        depth += 1 if sign in b"[{" else -1 if sign in b"]}" else 0
+        if depth <= 0 and sign != b",":
+            return place + 1
     return None
 
 
@@ -539,47 +526,61 @@ def _whole(data: Any, start: int, stop: int | None) -> Iterator[tuple[int, int]]
     yield start, data.seek(0, os.SEEK_END) if stop is None else stop
 
 
-_MARK = re.compile(rb'[\[\]{}",]|\\.', re.DOTALL)
+_MARK = re.compile(rb'[\[\]{}",]')
+_STRING = re.compile(
+    rb'(?:[^"\\]++|\\.)*+', re.DOTALL
+)  # up to the quote that ends it, or a backslash that ends the block
+
+
+def _marks(data: Any, start: int, stop: int | None) -> Iterator[tuple[bytes, int]]:
+    """Give the brackets and commas of JSON text that stand outside strings, and where."""
+    data.seek(start)
+    at, quoted, escaped = start, False, False
+    while stop is None or at < stop:
+        block = data.read(BLOCK if stop is None else min(BLOCK, stop - at))
+        if not block:
+            break
+        place = int(escaped)
+        escaped = False
+        while place < len(block):
+            if not quoted:
+                found = _MARK.search(block, place)
+                if found is None:
+                    break
+                place, quoted = found.end(), found[0] == b'"'
+                if not quoted:
+                    yield found[0], at + found.start()
+                continue
+            end = _STRING.match(block, place)
+            place = len(block) if end is None else end.end()
+            if place < len(block):
+                quoted, escaped = block[place] != 34, block[place] != 34
+                place += 1
+        at += len(block)
 
 
 def _elements(data: Any, start: int, stop: int | None, name: str = "") -> Generator[tuple[int, int], None, int | None]:
     """Give begin and end of every element of a JSON array, from its bracket (or, with `stop`, of a stretch of elements);
     return where the array ends. Between two commas, or after the last, lies an empty element: its row says so."""
-    data.seek(start)
-    depth, begin, last, quoted = (0, -1, -1, False) if stop is None else (1, start, -1, False)
-    at, rest, several = start, b"", False
-    while stop is None or at + len(rest) < stop:
-        block = data.read(BLOCK if stop is None else min(BLOCK, stop - at - len(rest)))
-        if not block:
-            break
-        text = rest + block
-        upto = len(text) - (len(text) - len(text.rstrip(b"\\"))) % 2  # an escape is not cut in two
-        for mark in _MARK.finditer(text, 0, upto):
-            sign, place = mark[0], at + mark.start()
-            if sign == b'"':
-                quoted = not quoted
-            elif quoted or sign[:1] == b"\\":
-                continue
-            elif sign in (b"[", b"{"):
-                depth += 1
-                begin = place + 1 if depth == 1 else begin
-            elif sign in (b"]", b"}"):
-                depth -= 1
-                if depth == 0:
-                    element = _trimmed(data, begin, place)
-                    if several or stop is not None or element[0] < element[1]:  # [ ] has no element
-                        yield element
-                    return place + 1
-            elif depth == 1:
-                yield _trimmed(data, begin, place)
-                begin, several = place + 1, True
-        at, rest = at + upto, text[upto:]
-        last = at + len(rest)
-    if stop is not None:
-        yield _trimmed(data, begin, stop)
-        return None
-    else:
-        raise _broken(name, f"the JSON array that begins the file is not closed ({last:,} bytes read)")
+    depth, begin, several = (0, -1, False) if stop is None else (1, start, False)
+    for sign, place in _marks(data, start, stop):
+        if sign in b"[{":
+            depth += 1
+            begin = place + 1 if depth == 1 else begin
+        elif sign in b"]}":
+            depth -= 1
+            if depth == 0:
+                element = _trimmed(data, begin, place)
+                if several or stop is not None or element[0] < element[1]:  # [ ] has no element
+                    yield element
+                return place + 1
+        elif depth == 1:
+            yield _trimmed(data, begin, place)
+            begin, several = place + 1, True
+    if stop is None:
+        raise _broken(name, f"the JSON array that begins the file is not closed ({data.tell():,} bytes read)")
+    yield _trimmed(data, begin, stop)
+    return None
 
 
 def _trimmed(data: Any, begin: int, end: int) -> tuple[int, int]:
