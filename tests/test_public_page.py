@@ -21,7 +21,7 @@ from typing import Any
 
 import fake_hub
 import pytest
-from page import NARROW, ROOT, Inspector, messages, shot, wait_for
+from page import NARROW, ROOT, WIDE, Inspector, messages, shot, wait_for
 
 from inspector.sources.process import run_client
 from inspector.ui import layout
@@ -91,6 +91,11 @@ class Server:
             found += children
             new += children
         return found
+
+
+def kept_of(server: Server, text: bytes) -> list[Path]:
+    """The files below the server's folders that hold a text."""
+    return [path for path in server.home.rglob("*") if path.is_file() and text in path.read_bytes()]
 
 
 def session() -> str:
@@ -416,7 +421,7 @@ def test_no_visitor_reads_anothers_result_file_or_progress(server: Server) -> No
     assert refused[0] == refused[1] and "no such upload" in refused[0]
     server.call("page_closed", {"session": mine})
     assert "no such upload" in server.call("template_source", {"session": mine, "template": ref})[2]["error"]
-    assert not [path for path in server.home.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()]
+    assert not kept_of(server, CANARY.encode())
     kept = server.call("share_keep", {"session": mine, "state": '{"schema":"page-state/1","a":"x"}'})[2]
     assert server.call("share_drop", {"session": theirs, "id": kept["id"], "key": "A" * 43}, "10.0.0.9")[2]["error"]
     stored = [
@@ -628,6 +633,25 @@ def test_the_page_runs_under_its_policy_waits_when_busy_and_says_what_the_server
     assert [fault for fault in bench.faults if "429" not in fault] == []
     bench.faults.clear()
 
+    # Files of one's own: whose they are stands beside them, and that a link does not hold them.
+    own = {"name": "own.jinja", "mimeType": "text/plain", "buffer": b"{{ 'zzownfilezz' }}"}
+    page.locator('.ti-head1 input[type="file"]').set_input_files(own)
+    page.wait_for_selector(
+        ".ti-head1 .ti-upload:has-text('only this page can use them; deleted when it closes or after 60 min')"
+    )
+    bench.settle()
+    assert bench.pane(1)["text"] == "zzownfilezz" and kept_of(server, b"zzownfilezz")
+    for name, dark, size in (("own-files", False, None), ("own-files-dark-phone", True, NARROW)):
+        page.evaluate("dark => document.body.classList.toggle('dark', dark)", dark)
+        page.set_viewport_size(size or page.viewport_size)
+        page.screenshot(path=shot(name))
+        page.click('[data-act="share"]')
+        page.wait_for_selector(".ti-share-uploads:has-text('has to give the same files')")
+        page.screenshot(path=shot(f"{name}-shared"))
+        page.keyboard.press("Escape")
+    page.evaluate("() => document.body.classList.remove('dark')")
+    page.set_viewport_size(WIDE)
+
     # What is too large is not sent, and told at the field (test_browser has the fields).
     sent: list[int] = []
     page.on("request", lambda request: sent.append(len(request.post_data or "")))
@@ -648,5 +672,6 @@ def test_the_page_runs_under_its_policy_waits_when_busy_and_says_what_the_server
     before = server.status()["children"]["warm"]
     page.close()
     server.until(lambda said: said["children"]["warm"] <= before - 2, 10)
+    server.until(lambda _said: not kept_of(server, b"zzownfilezz"), 10)
     assert bench.outside == []
     bench.context.close()

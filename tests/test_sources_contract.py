@@ -512,6 +512,16 @@ def test_a_json_that_cannot_be_one_is_refused_and_never_unpickled(data: bytes) -
     fails(lambda: store_upload({"tokenizer.json": data}), ErrorKind.TokenizerInvalid)
 
 
+def test_a_configuration_of_very_many_values_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = b'{"chat_template": "x", "a": [' + b"{}," * 2_000_000 + b"{}]}"
+    ref = store_upload({"tokenizer.json": FILE, "tokenizer_config.json": config})
+    alone = store_upload({"tokenizer_config.json": config})
+    parse = json.loads
+    monkeypatch.setattr(json, "loads", lambda data: pytest.fail("it was parsed") if len(data) > 1000 else parse(data))
+    for action in (lambda: resolve_template(ref), lambda: resolve_tokenizer(alone)):
+        assert "about 4,000,004 values" in fails(action, ErrorKind.InputTooLarge).message
+
+
 @pytest.mark.parametrize("attack", of("upload", "G"))
 def test_hostile_ggufs_end_in_an_error_with_offset_and_field(attack: str) -> None:
     data, began = payload(attack), time.monotonic()

@@ -126,11 +126,24 @@ def _kind_of(value: Any) -> str:
 _KINDS = ((bool, "true or false"), (int | float, "a number"), (list, "an array"), (dict, "an object"), (str, "a text"))
 
 
-def parse_object(data: bytes, name: str) -> dict[str, Any]:
-    """Parse a JSON object.
+MOST_VALUES = 1_000_000  # 100,000 added tokens take 700,000
 
-    Errors: TokenizerInvalid with line and column.
+
+def parse_object(data: bytes, name: str, most_values: int | None = MOST_VALUES) -> dict[str, Any]:
+    """Parse a JSON object of a bounded number of values: each takes up to thirty times its bytes in memory, and a page's
+    own process reads configurations that visitors give.
+
+    Errors: TokenizerInvalid with line and column; InputTooLarge.
     """
+    values = data.count(b",") + data.count(b"{") + data.count(b"[")
+    if most_values is not None and values > most_values:
+        raise InspectorError(
+            ErrorKind.InputTooLarge,
+            f"{name} has about {values:,} values, the limit is {most_values:,}",
+            stage="source",
+            where={"file": name, "limit": most_values},
+            remedy="take out of the file what the tokenizer and the template do not need",
+        )
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:

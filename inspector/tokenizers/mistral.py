@@ -252,7 +252,7 @@ def read_tekken(data: bytes, name: str) -> _Tekken:
 
     Errors: TokenizerInvalid naming what is wrong.
     """
-    table = parse_object(data, name)
+    table = parse_object(data, name, None)  # a vocabulary; only a child reads it
     try:
         config = table["config"]
         size, num_special = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
