@@ -164,6 +164,7 @@ def scan_command(
             except KeyboardInterrupt:
                 print("inspector: stopped; the same command goes on from here", file=sys.stderr)
                 raise
+        source.check_unchanged(rows)
         if logits_sample is not None:
             from inspector.cli_scanned import ask_model
 

@@ -266,6 +266,11 @@ def test_a_change_anywhere_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_bytes(b"a" * 500_000 + b"b" + b"a" * 499_999)
     os.utime(path, ns=(when, when))
     assert fingerprint(str(path)) != known  # small: all bytes, whatever the date
+    source = open_source([lines(tmp_path / "b.jsonl", [{"messages": []}])])
+    source_module.check_unchanged(source)
+    lines(tmp_path / "b.jsonl", [{"messages": 12}])
+    with pytest.raises(InspectorError, match=r"b\.jsonl has changed while it was scanned"):
+        source_module.check_unchanged(source)
     monkeypatch.setattr(source_module, "WHOLE_BYTES", 100_000)
     known = fingerprint(str(path))
     os.utime(path, ns=(when, when + 1))

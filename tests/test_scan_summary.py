@@ -186,6 +186,7 @@ def test_the_two_sides(rows: list[dict[str, Any]], value: dict[str, Any]) -> Non
     both = [row for row in rows if row["error_kind"] is None and row["b_error_kind"] is None]
     assert found["equal"] == entry([row for row in both if row["delta_tokens"] == 0])
     assert found["bytes_differ"] == entry([row for row in both if row["delta_tokens"]])
+    assert sum(e["rows"] for e in found["errors"]) == sum(side_b(row) is True for row in rows)
     assert found["ids_differ"] == found["bytes_differ"] and found["only_ids_differ"]["rows"] == 0
     for name, a, b in (
         ("only_a_failed", True, False),

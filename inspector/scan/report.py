@@ -164,7 +164,7 @@ class _Report:
                 if skipped["count"] > len(skipped["files"])
                 else ""
             )
-            said.append(tag("p", f"Files of other formats, not read: {skipped['count']:,}: ", text(", ".join(skipped["files"])), more + ".",
+            said.append(tag("p", f"Files of other formats that were not read, {skipped['count']:,}: ", text(", ".join(skipped["files"])), more + ".",
                             class_="soft"))  # fmt: skip
         return join(said)
 
@@ -414,7 +414,7 @@ class _Report:
         )
         for name, title in (("longer", "tokens more in B"), ("shorter", "tokens fewer in B")):
             if compare[name]["rows"]:
-                parts += [tag("h3", title.capitalize()), self.histogram(compare[name], title)]
+                parts += [tag("h3", title[0].upper() + title[1:]), self.histogram(compare[name], title)]
         refused = self.refused(compare["errors"], " on side B")
         return join(parts if refused is None else [*parts, tag("h3", "Refused by side B"), refused])
 

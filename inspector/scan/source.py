@@ -360,6 +360,20 @@ def fingerprint(path: str) -> str:
         return hashlib.sha256(place + head + file.read(FINGERPRINT_BYTES)).hexdigest()
 
 
+def check_unchanged(source: Source) -> None:
+    """Check, after a scan, that every file is still the one that was cut. Errors: InputInvalid."""
+    for file in source.files:
+        try:
+            same = fingerprint(file.path) == file.fingerprint
+        except OSError as error:
+            raise _unreadable(file.name, error) from None
+        if not same:
+            raise _broken(
+                file.name, f"{file.name} has changed while it was scanned: some rows may be of its new state",
+                "scan it again into another folder",
+            )  # fmt: skip
+
+
 # --- cutting ---------------------------------------------------------------------------------------------------------
 
 

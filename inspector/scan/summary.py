@@ -105,10 +105,13 @@ class Summary:
         return numbers
 
     def _errors(self, batch: pa.RecordBatch, rows: np.ndarray) -> None:
+        read = ~_unread(batch)
         for prefix, tally in (("", self.errors), ("b_", self.b_errors)):
             for name, at in grouped(_joined(batch, prefix)):
                 stage, kind, message = name.split("\0", 2)
-                tally.at((stage, kind, _reason(message))).add(rows[at])
+                at = at[read[at]] if prefix else at
+                if len(at):
+                    tally.at((stage, kind, _reason(message))).add(rows[at])
         self.failed.add(rows[_is(batch["error_kind"])])
 
     def _lengths(self, batch: pa.RecordBatch, rows: np.ndarray) -> None:
@@ -195,8 +198,7 @@ class Summary:
         failed_a, failed_b = _is(batch["error_kind"]), _is(batch["b_error_kind"])
         both, same_ids, same_bytes = ~failed_a & ~failed_b, _truth(batch["equal_ids"]), _truth(batch["equal_bytes"])
         # No side refused what could not be read, nor a row that was stopped before side B was asked.
-        unread = failed_a & failed_b & _is(pc.is_in(batch["error_stage"], _BEFORE), truth=True)
-        unread |= failed_a & ~failed_b & ~_is(batch["b_tokens"])
+        unread = _unread(batch) | (failed_a & ~failed_b & ~_is(batch["b_tokens"]))
         for name, mask in (
             ("equal", both & same_ids & same_bytes),
             ("ids_differ", both & ~same_ids),
@@ -492,6 +494,12 @@ def _map_entries(column: pa.MapArray) -> tuple[pa.Array, np.ndarray, np.ndarray]
     start, end = offsets[0], offsets[-1]
     of = np.repeat(np.arange(len(column)), np.diff(offsets))
     return keys.slice(start, end - start), np.asarray(items.slice(start, end - start)).astype(np.int64), of
+
+
+def _unread(batch: pa.RecordBatch) -> np.ndarray:
+    """Say which rows could not be read, so that both sides say the same error."""
+    failed = _is(batch["error_kind"]) & _is(batch["b_error_kind"])
+    return failed & _is(pc.is_in(batch["error_stage"], _BEFORE), truth=True)
 
 
 def _joined(batch: pa.RecordBatch, prefix: str) -> pa.Array:
