@@ -51,7 +51,7 @@ def test_an_edit_encodes_only_the_section_it_is_in() -> None:
     before = set(sections._cache)
     edited = text.replace("message number 100<", "message number 100!<")
     result = sections.encode(edited)
-    assert set(sections._cache) - before == {"user\nmessage number 100!"}
+    assert set(sections._cache) - before == {"message number 100!"}
     assert result.input_ids.tolist() == tokenizer._backend.encode(edited, add_special_tokens=False).ids
 
 
@@ -74,4 +74,53 @@ def test_only_literals_that_nothing_can_reach_into_are_walls() -> None:
         AddedToken(5, "{d}", True),
         AddedToken(6, "{d}e", False),  # longer, begins the same
     ]
-    assert walls_of(tokens) == {"<a>": 0}
+    assert list(walls_of(tokens).items()) == [("<a>", 0), ("y[x", 4), ("{d}e", 6)]  # special ones first
+
+
+HEADS = (
+    "user",
+    "assistant",
+    "a b",
+    "",
+    " ",
+    "x?",
+    "don't",
+    "\t",
+    "\r",
+    "é",
+    "e\u0301",
+    "１",
+    "²",
+    "/",
+    "12",
+    "long " * 6,
+)
+BREAKS = ("\n", "\n\n", "\n\n\n", "\r\n", " \n", "\n ", "\n\n \n")
+STARTS = ("Word", "'s", "'ll be", "1234", "²", "/x", "?", "*a", "\u0301a", "\u0338", "\u1161", "\u2028x", "\x1cx", "\x85", "天空",
+          "<think>\n", "</think>\n\nA", "_x", "\u200bx", "🌶", "가", " ", "", "\n")  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", ["qwen3", "llama3.1"])
+def test_a_first_line_parts_from_what_follows(preset: str) -> None:
+    tokenizer = load_tokenizer(resolve_tokenizer(preset))
+    assert tokenizer._sections._head is not None
+    wall = {"qwen3": "<|im_start|>", "llama3.1": "<|end_header_id|>"}[preset]
+    for head in HEADS:
+        lines = [f"{wall}{head}{line}{start}" for line in BREAKS for start in STARTS]
+        for text in (*lines, "".join(lines)):
+            whole = fast._encode(tokenizer._backend, text, tokenizer._bytes, tokenizer._shape.form)
+            pieces = tokenizer._sections.encode(text)
+            assert pieces is not None and pieces.input_ids.tolist() == whole.input_ids.tolist(), (preset, text)
+            assert np.array_equal(pieces.start, whole.start) and np.array_equal(pieces.end, whole.end), (preset, text)
+            assert (
+                len(tokenizer._sections.inner_ids(text.removeprefix(wall))) + 1 == len(pieces.input_ids)
+                or wall in text[1:]
+            )
+
+
+def test_lines_part_only_where_pattern_and_added_tokens_let_them() -> None:
+    found = {name: load_tokenizer(resolve_tokenizer(name))._sections._head for name in REAL}
+    assert {name for name, head in found.items() if head is not None} == {"qwen3", "llama3", "llama3.1"}
+    backend = load_tokenizer(resolve_tokenizer("qwen3"))._backend
+    for token in (AddedToken(0, "a\nb", False), AddedToken(0, "word", False, lstrip=True)):
+        assert not fast._lines_part(backend, [token])

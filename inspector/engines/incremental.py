@@ -29,7 +29,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, pass_context
 
 from inspector.engines.base import TemplateCall, shown_messages
-from inspector.engines.jinja2_engine import compile_reference
+from inspector.engines.jinja2_engine import compile_reference, fixed_clock
 from inspector.provenance import plain
 
 _P = TypeVar("_P")
@@ -772,6 +772,33 @@ def _compile(text: str) -> jinja2.Template:
         raise CannotTell("the template uses another one, a block, or chance")
     _mark_loops(tree, environment)
     return environment.from_string(tree)
+
+
+@lru_cache(maxsize=64)
+def _compile_plain(text: str) -> jinja2.Template:
+    """Compile as the reference does, with the short cuts of `_Environment` in its look-ups; nothing is remembered."""
+    reference: Any = compile_reference("").environment
+    environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    environment.filters, environment.tests = reference.filters, reference.tests
+    environment.globals.update(reference.globals)
+    environment.namespace_class = reference.globals["namespace"]
+    return environment.from_string(text)
+
+
+def plain_text(call: TemplateCall) -> str:
+    """Render a call whose values are plain already, as the reference does, in half its time.
+
+    Errors: whatever the template raises.
+    """
+    template = _compile_plain(call.text)
+    with fixed_clock(call.clock):
+        return template.render(
+            messages=shown_messages(call),
+            tools=call.tools,
+            documents=call.documents,
+            add_generation_prompt=call.add_generation_prompt,
+            **{**call.special_tokens, **call.kwargs},
+        )
 
 
 @pass_context

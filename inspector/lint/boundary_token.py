@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from inspector.findings import Finding, Severity
 from inspector.lint.base import Rule, shown
 from inspector.lint.subject import Subject
@@ -15,11 +13,11 @@ def check(subject: Subject) -> Iterator[Finding]:
     encoding = subject.encoding
     if encoding is None or encoding.rendered.kind != "bytes" or not encoding.rendered.assistant_spans:
         return
-    for begin, _end in encoding.rendered.assistant_spans:
-        if ".tool_calls" in (subject.field_at(begin) or ""):
-            continue  # a call that is named in the header: the answer has no border of its own there
-        index = int(np.searchsorted(encoding.end, begin, side="right"))
+    begins = [begin for begin, _end in encoding.rendered.assistant_spans]
+    for begin, index in zip(begins, encoding.end.searchsorted(begins, side="right").tolist()):
         if index < len(encoding) and int(encoding.start[index]) < begin < int(encoding.end[index]):
+            if ".tool_calls" in (subject.field_at(begin) or ""):
+                continue  # a call that is named in the header: the answer has no border of its own there
             piece = encoding.tokenizer.piece(int(encoding.input_ids[index]))
             yield RULE.finding(
                 f"{shown(piece)} holds the last {begin - int(encoding.start[index])} bytes of the prompt and the first "

@@ -17,8 +17,10 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     columns = (encoding.input_ids, encoding.start, encoding.end)
     ids, starts, ends = (column[:LOOKED_AT] for column in columns)
-    for index in _with_capitals(subject.utf8, starts, ends):
-        token_id, text = int(ids[index]), subject.utf8[int(starts[index]) : int(ends[index])]
+    looked_at = _with_capitals(subject.utf8, starts, ends)
+    rows = (column[looked_at].tolist() for column in (ids, starts, ends))
+    for index, token_id, start, end in zip(looked_at, *rows):
+        text = subject.utf8[start:end]
         if encoding.tokenizer.token_bytes(token_id).strip() == text.lower().strip():
             yield RULE.finding(
                 f"{shown(text.decode('utf-8', 'ignore'))} became {encoding.tokenizer.piece(token_id)!r}",

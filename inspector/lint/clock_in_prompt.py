@@ -14,7 +14,7 @@ from inspector.provenance import SegmentKind
 
 def check(subject: Subject) -> Iterator[Finding]:
     rendered = subject.rendered
-    if rendered is None or not (rendered.segments.kind == SegmentKind.CLOCK).any():
+    if rendered is None or not (rendered.segments.kind == int(SegmentKind.CLOCK)).any():
         return
     row = int(np.flatnonzero(rendered.segments.kind == SegmentKind.CLOCK)[0])
     start, end = int(rendered.segments.start[row]), int(rendered.segments.end[row])

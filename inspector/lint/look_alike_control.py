@@ -18,6 +18,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     marked: dict[str, int] = {}
     tokens = np.array(subject.flagged(TokenFlag.LOOK_ALIKE), np.int64)
+    if not len(tokens):
+        return
     for run in np.split(tokens, np.flatnonzero(np.diff(tokens) != 1) + 1):
         # A mark that the template begins and a role completes is the template's own (control-token-assembled).
         if len(run) and subject.token_kinds[run[0]] not in TEMPLATE_KINDS:

@@ -16,8 +16,9 @@ def check(subject: Subject) -> Iterator[Finding]:
     answers = [at for at, message in enumerate(subject.messages) if message.get("role") == "assistant"]
     if answers and subject.rendered is not None and subject.rendered.kind == "bytes":
         spans = len(subject.rendered.assistant_spans)
+        length = 0 if subject.encoding is None else len(subject.encoding)
         yield RULE.finding(
-            f"return_assistant_tokens_mask gives 0 of {len(subject.ids)} tokens; from who wrote what, {spans} spans are the assistant's",
+            f"return_assistant_tokens_mask gives 0 of {length} tokens; from who wrote what, {spans} spans are the assistant's",
             {"path": f"messages[{answers[0]}]"},
         )
 

@@ -10,13 +10,14 @@ from inspector.lint.subject import Subject
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    if subject.tokenizer is None or not subject.ids:
+    length = 0 if subject.encoding is None else len(subject.encoding)
+    if subject.tokenizer is None or not length:
         return
     stated = subject.evidence.config.get("max_position_embeddings")
     named = (("model_max_length", subject.tokenizer.model_max_length), ("config.max_position_embeddings", stated))
     for name, window in named:
-        if isinstance(window, int) and not isinstance(window, bool) and 0 < window < len(subject.ids):
-            yield RULE.finding(f"the prompt has {len(subject.ids)} tokens, {name} is {window}", {"token": window})
+        if isinstance(window, int) and not isinstance(window, bool) and 0 < window < length:
+            yield RULE.finding(f"the prompt has {length} tokens, {name} is {window}", {"token": window})
             return
 
 

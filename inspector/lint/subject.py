@@ -6,6 +6,7 @@ Everything is computed when it is first asked for, and once.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import re
 import unicodedata
@@ -115,7 +116,7 @@ class Subject:
 
     def gone(self, path: str) -> bool:
         """Say whether the budget took this part of the request out: its absence is nobody's fault."""
-        return not self._taken_out.isdisjoint(written_of((path,)))
+        return bool(self._taken_out) and not self._taken_out.isdisjoint(written_of((path,)))
 
     @functools.cached_property
     def _taken_out(self) -> frozenset[str]:
@@ -266,7 +267,13 @@ class Subject:
 
     def flagged(self, flag: TokenFlag) -> list[int]:
         """List the tokens that have a flag."""
-        return [] if self.encoding is None else np.flatnonzero(self.encoding.flags & int(flag)).tolist()
+        if self.encoding is None or not self._any_flag & int(flag):
+            return []
+        return np.flatnonzero(self.encoding.flags & int(flag)).tolist()
+
+    @functools.cached_property
+    def _any_flag(self) -> int:
+        return 0 if self.encoding is None else int(np.bitwise_or.reduce(self.encoding.flags))
 
     @functools.cached_property
     def token_kinds(self) -> np.ndarray:
@@ -425,11 +432,12 @@ def written_of(paths: Any) -> frozenset[str]:
     >>> sorted(written_of(["messages[0].content"]))
     ['messages', 'messages[0]', 'messages[0].content']
     """
-    found: set[str] = set()
-    for path in paths:
-        found.add(path)
-        found.update(path[: match.start()] for match in _STEP.finditer(path))
-    return frozenset(found)
+    return frozenset(itertools.chain.from_iterable(map(_holders, paths)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _holders(path: str) -> tuple[str, ...]:
+    return path, *(path[: match.start()] for match in _STEP.finditer(path))
 
 
 def _inside(path: str, holder: str) -> bool:

@@ -212,6 +212,7 @@ class FastTokenizer:
             encode_batch,
             lambda piece: _encode(backend, piece, self._bytes, self._shape.form),
             lambda piece: _encode(self._backend, piece, self._bytes, self._shape.form),
+            lines_part=_lines_part(self._backend, self.added_tokens),
         )
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:
@@ -429,6 +430,31 @@ def _unprefixed(backend: LibraryTokenizer) -> tuple[Any, Any]:
                 step["prepend_scheme"] = "never"
     made = LibraryTokenizer.from_str(json.dumps(shell))
     return made.normalizer, made.pre_tokenizer
+
+
+# Patterns in which every alternative that takes a line feed ends with it, or takes nothing but white space (and slashes)
+# after it, whatever follows; none looks back.
+_LINES_PART = tuple(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+    + digits
+    + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    for digits in (r"\p{N}", r"\p{N}{1,3}")
+)
+
+
+def _lines_part(backend: LibraryTokenizer, added: Sequence[AddedToken]) -> bool:
+    """Say whether a text may be cut after a line feed that neither white space nor a slash follows: the pre-tokenizer
+    always cuts there, the normalizer joins nothing across it, and no added token stands across it."""
+    steps = flatten(state_of(backend.pre_tokenizer))
+    if len(steps) != 2 or any(token.lstrip or "\n" in token.content for token in added):
+        return False
+    split, level = steps
+    pattern = split.get("pattern")
+    known = isinstance(pattern, dict) and pattern.get("Regex") in _LINES_PART
+    isolated = split.get("type") == "Split" and split.get("behavior") == "Isolated" and not split.get("invert")
+    bare = level.get("type") == "ByteLevel" and not level.get("use_regex") and not level.get("add_prefix_space")
+    normal = all(step.get("type") == "NFC" for step in flatten(state_of(backend.normalizer)))
+    return known and isolated and bare and normal and isinstance(backend.model, models.BPE)
 
 
 def _added_tokens(backend: LibraryTokenizer) -> tuple[AddedToken, ...]:

@@ -1,8 +1,11 @@
 """Encode a text section by section, with a cache: only what changed is tokenized again.
 
 A section is the text between two control tokens. Text on one side of a control token cannot influence the tokens on
-the other, apart from a prefix that only the first piece of a text gets. That the result equals the whole encode is a
-property test, for every real tokenizer. Which texts are worth it is decided here; what a backend does is not.
+the other, apart from a prefix that only the first piece of a text gets. Where a vocabulary never joins a line feed and
+what is no white space, the first short line of a section (a role, what stands before an answer) is a section of its own:
+a template that writes another header before the same answer has only that tokenized again. That the result equals the
+whole encode is a property test, for every real tokenizer. Which texts are worth it is decided here; what a backend does
+is not.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ CACHE_CHARS = 16_000_000  # bound of the cached text of one tokenizer; the ids t
 MAX_WALLS = 48
 
 SECTIONS_FROM = 100  # characters; below, one call for the whole text is as fast
+MAX_HEAD = 24  # characters of a section's first line, up to which it is a section of its own
 
 EncodeBatch = Callable[[list[str]], list[list[int]]]
 EncodeOne = Callable[[str], RawEncoding]
@@ -69,7 +73,8 @@ class SectionEncoder:
     """Splits, looks up, encodes what is missing, and joins. Thread-safe.
 
     `encode_batch` gives the ids of many sections at once, `encode_one` ids and spans of one; both as a section that
-    does not begin a text. `encode_first` does it for the section that does.
+    does not begin a text. `encode_first` does it for the section that does. `lines_part`: the tokens of a text are
+    those of its parts wherever it is cut after a line feed that neither white space nor a slash follows.
     """
 
     def __init__(
@@ -79,7 +84,10 @@ class SectionEncoder:
         encode_batch: EncodeBatch,
         encode_one: EncodeOne,
         encode_first: EncodeOne,
+        *,
+        lines_part: bool = False,
     ) -> None:
+        self._head = re.compile(rf"[^\n]{{0,{MAX_HEAD}}}\n\n?(?=[^\s/])") if lines_part else None
         self._pattern = re.compile("(" + "|".join(map(re.escape, sorted(walls, key=len, reverse=True))) + ")")
         self._walls = {
             text: Section(np.array([token_id], np.int64), len(text.encode()), None) for text, token_id in walls.items()
@@ -95,17 +103,23 @@ class SectionEncoder:
         pieces = self._pattern.split(text)
         if len(pieces) < 3:
             return None
-        inner = pieces[2::2]
+        inner = [self._cut(piece) for piece in pieces[2::2]]
         with self._lock:
-            missing = list(dict.fromkeys(piece for piece in inner if piece and piece not in self._cache))
+            missing = list(dict.fromkeys(part for parts in inner for part in parts if part not in self._cache))
         self._add(missing)
         sections = [self._first(pieces[0])] if pieces[0] else []
         with self._lock:
-            for wall, piece in zip(pieces[1::2], inner):
+            for wall, parts in zip(pieces[1::2], inner):
                 sections.append(self._walls[wall])
-                if piece:
-                    sections.append(self._cache.get(piece) or self._single(piece))
+                sections += [self._cache.get(part) or self._single(part) for part in parts]
         return self._join(sections)
+
+    def _cut(self, piece: str) -> tuple[str, ...]:
+        """Give the parts of what stands after a control token, none of them empty."""
+        head = self._head.match(piece) if self._head is not None else None
+        if head is None:
+            return (piece,) if piece else ()
+        return head[0], piece[head.end() :]
 
     def counted(self, text: str) -> Counted:
         """Count the tokens between the first and the last control token of a text."""
@@ -144,15 +158,15 @@ class SectionEncoder:
 
     def inner_ids(self, piece: str) -> np.ndarray:
         """Give the ids of a section that does not begin a text."""
-        if not piece:
-            return np.empty(0, np.int64)
-        with self._lock:
-            known = self._cache.get(piece)
+        parts = [section.ids for section in map(self._known, self._cut(piece))]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def _known(self, part: str) -> Section:
+        known = self._cache.get(part)  # one look-up is atomic
         if known is None:
-            self._add([piece])
-            with self._lock:
-                known = self._cache.get(piece)
-        return (known or self._single(piece)).ids
+            self._add([part])
+            known = self._cache.get(part)
+        return known or self._single(part)
 
     def ids_to_wall(self, begin: str, rest: Iterable[str]) -> np.ndarray:
         """Give the ids of a section and of the control token after it; its text begins with `begin` and goes on with
@@ -166,7 +180,7 @@ class SectionEncoder:
         return self.inner_ids(text)
 
     def _count(self, piece: str) -> int:
-        return len(self.inner_ids(piece))
+        return sum(len(self._known(part).ids) for part in self._cut(piece))
 
     def clear(self) -> None:
         """Forget every section."""
@@ -223,15 +237,15 @@ def walls_of(added_tokens: Sequence[AddedToken]) -> dict[str, int]:
 
     A literal qualifies if, wherever it occurs, the library matches just it: it is matched before normalisation, takes
     no neighbouring white space with it, its first character begins added tokens only (so no match that began earlier
-    can reach into it), and no longer added token begins with it.
+    can reach into it), and no longer added token begins with it. Where there are many, special tokens come first.
     """
     contents = sorted({token.content for token in added_tokens})
     inside = set().union(*(content[1:] for content in contents))
     walls: dict[str, int] = {}
-    for token in added_tokens:
+    for token in sorted(added_tokens, key=lambda token: not token.special):
         head = token.content[:1]
         plain = not (token.lstrip or token.rstrip or token.normalized or token.single_word)
-        if not plain or not token.special or len(token.content) < 2 or len(walls) >= MAX_WALLS:
+        if not plain or len(token.content) < 2 or len(walls) >= MAX_WALLS:
             continue
         after = bisect.bisect_right(contents, token.content)
         longer = after < len(contents) and contents[after].startswith(token.content)

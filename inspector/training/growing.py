@@ -1,7 +1,7 @@
 """The inputs of a growing conversation, without rendering and tokenizing each as a whole: lengths, and how much two share.
 
 Texts are trees whose equal parts are one object, so that two of them are compared from where they part; of a short
-conversation they are the reference's own texts, for which no provenance is made. Every number is that of the whole
+conversation they are rendered each, without provenance. Every number is that of the whole
 input; what cannot be told so is None, and the caller renders it.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from inspector.editscript import common_prefix
 from inspector.engines.base import TemplateCall
-from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused
+from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused, plain_text
 from inspector.provenance import plain
 from inspector.render import common_prefix as common_text
 from inspector.tokenizers.base import Tokenizer
@@ -116,14 +116,14 @@ class GrowingPrompts:
 
 
 class PlainPrompts:
-    """The inputs of the first messages of a short conversation, each rendered by the reference: for few messages that is
-    less work than following a template from one input to the next. Of one of them nothing but its tokens is made."""
+    """The inputs of the first messages of a short conversation, each rendered: for few messages that is less work than
+    following a template from one input to the next. Of one of them nothing but its tokens is made."""
 
     def __init__(self, calls: Calls, sections: SectionEncoder) -> None:
         self._sections = sections
         self._calls = {asks: calls(asks) for asks in (False, True)}
         self._known: dict[tuple[int, bool], Rope | None] = {}
-        given = self._calls[False]  # the reference strips what is traced each time: once is enough
+        given = self._calls[False]
         self._plain = {name: plain(getattr(given, name)) for name in ("messages", "tools", "documents", "kwargs")}
 
     def know(self, count: int, asks: bool, text: str) -> None:
@@ -142,11 +142,9 @@ class PlainPrompts:
         return self._known[count, asks]
 
     def _rendered(self, count: int, asks: bool) -> Rope | None:
-        from inspector.engines import jinja2_engine
-
         try:
             call = replace(self._calls[asks], **{**self._plain, "messages": self._plain["messages"][:count]})
-            text = jinja2_engine.reference(call)
+            text = plain_text(call)
         except Exception:
             return None  # the caller renders it and says why
         return Rope(text, None, None, self._sections.counted(text))
