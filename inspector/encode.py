@@ -150,9 +150,10 @@ class Encoding:
         in_prompt = (self.flags & int(TokenFlag.GENERATION_PROMPT)) != 0
         by_origin: dict[str, int] = {}
         by_path: dict[str, int] = {}
-        rows, tally = np.unique(np.where(in_prompt, -2, self.segment), return_counts=True)
-        for row, number in zip(rows.tolist(), tally.tolist()):
-            kind, path, _line = _count_origin(segments, row)
+        tally = np.bincount(np.where(in_prompt, 0, self.segment + 2))  # 0: the prompt, 1: inserted, then the segments
+        rows = tally.nonzero()[0]
+        for row, number in zip(rows.tolist(), tally[rows].tolist()):
+            kind, path, _line = _count_origin(segments, row - 2)
             by_origin[kind] = by_origin.get(kind, 0) + number
             by_path[path or kind] = by_path.get(path or kind, 0) + number
         return {"by_origin": dict(sorted(by_origin.items())), "by_path": by_path}

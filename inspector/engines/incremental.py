@@ -638,7 +638,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         if kind is dict and attribute not in _DICT_NAMES:
             value = obj.get(attribute, _MISSING)
             return self.undefined(obj=obj, name=attribute) if value is _MISSING else value
-        if kind is _LoopVariable and attribute in _LOOP_NAMES:
+        if (kind is _LoopVariable or kind is LoopContext) and attribute in _LOOP_NAMES:
             return getattr(obj, attribute)
         if kind is str and attribute in _TEXT_METHODS:
             return getattr(obj, attribute)

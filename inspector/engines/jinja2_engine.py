@@ -35,7 +35,7 @@ from jinja2.nodes import EvalContext
 from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
-from jinja2.utils import pass_environment, pass_eval_context
+from jinja2.utils import Namespace, pass_environment, pass_eval_context
 from transformers.utils import chat_template_utils
 
 from inspector.engines.base import TemplateCall, TracedRender, cut_at_tag, shown_messages
@@ -518,6 +518,7 @@ _BASE_NAMES = {
 }
 _PLAIN_METHODS = frozenset(name for name in dir(str) if not name.startswith("_") and not name.startswith("format"))
 _DICT_METHODS = frozenset(("get", "items", "keys", "values", "copy", "fromkeys"))
+_MISSING: Any = object()
 _LOOP_NAMES = frozenset(name for name in dir(LoopContext) if name[0] != "_" and name not in ("changed", "cycle"))
 _blocked: ContextVar[dict[tuple[str, int], None] | None] = ContextVar("blocked", default=None)
 
@@ -600,6 +601,7 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     source = ""
     coverage = Coverage((), ())
     loop_count = 0
+    namespace_class: type = Namespace  # the reference's own, likewise
     prompt_mark = PROMPT_MARK
     traced_literal = staticmethod(_literal)
     traced_str = staticmethod(traced_str)
@@ -625,6 +627,10 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
         if names is None:
             if kind is LoopContext and attribute in _LOOP_NAMES:
                 return getattr(obj, attribute)
+            if kind is self.namespace_class and attribute[:1] != "_":
+                value = object.__getattribute__(obj, "_Namespace__attrs").get(attribute, _MISSING)
+                if value is not _MISSING:
+                    return value
             return super().getattr(obj, attribute)
         if attribute not in names:
             try:
@@ -901,10 +907,10 @@ def _compile(text: str) -> _Compiled:
         optimized=False,  # the optimizer folds literals together, and their lines would be lost
     )
     environment.filters = _filters()
-    reference_globals = compile_reference("").environment.globals
+    reference_globals: Any = compile_reference("").environment.globals
     for name in ("raise_exception", "dict", "namespace"):
         environment.globals[name] = reference_globals[name]
-    environment.source = text
+    environment.source, environment.namespace_class = text, reference_globals["namespace"]
     template = environment.from_string(text)
     return _Compiled(
         template, environment.prompt_known, environment.prompt_tail, environment.coverage, environment.loop_count

@@ -241,8 +241,9 @@ class Subject:
         """What the tokenizer's file holds that bites. A preset's file is pinned: it is not read once more."""
         from inspector import presets
 
-        reading = self.options.tokenizer not in presets.tokenizers()
-        return [] if self.tokenizer is None else remarks(self.tokenizer, reading=reading)
+        if self.tokenizer is None:
+            return []
+        return _remarks(self.tokenizer, self.options.tokenizer not in presets.tokenizers())
 
     @functools.cached_property
     def uncut(self) -> Encoding | None:
@@ -424,6 +425,11 @@ def added_ids(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if full[before : before + len(bare)] == bare:
             return tuple(full[:before]), tuple(full[before + len(bare) :])
     return (), ()
+
+
+@functools.lru_cache(maxsize=16)
+def _remarks(tokenizer: Tokenizer, reading: bool) -> list[tuple[Fact, str]]:
+    return remarks(tokenizer, reading=reading)
 
 
 def written_of(paths: Any) -> frozenset[str]:

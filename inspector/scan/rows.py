@@ -294,7 +294,7 @@ def _prefix_columns(fitting: Fitting, side: PlanSide) -> dict[str, Any]:
     if plain is not None:
         plain.know(total, side.options.add_generation_prompt, fitting.whole.rendered.text)
     try:
-        table = prefix_table(begun.conversation, assemble, growing=growing, most_partings=most)
+        table = prefix_table(begun.conversation, assemble, growing=growing, most_partings=most, with_keys=False)
     except InspectorError:
         return {}  # a limit or the tokenizer; the row itself was rendered and says no error
     compared = [step for step in table.steps if step.shared_tokens is not None]

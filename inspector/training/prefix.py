@@ -127,6 +127,7 @@ def prefix_table(
     most_steps: int | None = None,
     most_partings: int | None = None,
     growing: Told | None = None,
+    with_keys: bool = True,
 ) -> PrefixTable:
     """Compare the input of each step with that of the next; with `most_steps` only of the last steps, and with
     `most_partings` only the first inputs that part are told why.
@@ -134,7 +135,7 @@ def prefix_table(
     `assemble` renders and tokenizes messages, with a generation prompt or without. A step is a conversation as far as
     an assistant is asked (with a generation prompt), or has answered (without one). `growing` tells what inputs share
     without rendering each; the last one and those that part are rendered all the same, and if one of them were another
-    text than was told, all would be.
+    text than was told, all would be. `with_keys` False leaves the keys out.
     Errors: none of the template: a step that it refuses has `error`, and is compared with nothing.
     """
     stops = _stops(conversation.messages)
@@ -145,7 +146,7 @@ def prefix_table(
     except _Mistaken:
         walk = _Walk(conversation, assemble, stops[left_out:], None, most_partings)
         steps, last = walk.steps(), walk.encoding(len(walk.stops) - 1)
-    ids = () if last is None else last.input_ids.tolist()
+    ids = () if last is None or not with_keys else last.input_ids.tolist()
     keys = block_keys(ids, block_size, model_revision, adapter)
     return PrefixTable(steps, block_size, model_revision, adapter, keys, left_out)
 
