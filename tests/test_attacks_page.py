@@ -177,8 +177,8 @@ def guessed(server: Server) -> None:
 API: dict[str, Callable[[Server], None]] = {
     "A01": closed("gradio_api/file=/etc/passwd"),
     "A03": closed("gradio_api/file=/proc/self/environ"),
-    "A06": named([{"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}], "InputInvalid", "messages"),
-    "A08": named(["/etc/passwd"], "InputInvalid", "line"),
+    "A06": named([{"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}, "bytes"], "InputInvalid", "messages"),
+    "A08": named(["/etc/passwd", "bytes"], "InputInvalid", "line"),
     "A09": closed("gradio_api/proxy=http://127.0.0.1:22/"),
     "A10": unknown,
     "A11": named([HI, "bytes", "chatml", "", "", "", True, False, "", "transformers", "zzz"], "OptionInvalid", "engine"),

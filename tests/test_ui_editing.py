@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from inspector import service
+from inspector.limits import LOCAL
 from inspector.request import parse_fields
 from inspector.ui.editing import paste
 
@@ -45,7 +46,7 @@ def test_a_request_that_no_page_of_ours_sends_is_refused(request_: Any) -> None:
     assert "malformed" in json.loads(paste(request_))["error"]
 
 
-@pytest.mark.parametrize("text", ["x" * 2_000_001, "(" * 100_000, "[{'role':" + "-" * 50_000 + "1}]", "messages = " + "[" * 190 + "]" * 190])  # fmt: skip
+@pytest.mark.parametrize("text", ["x" * (LOCAL.request_bytes + 1), "(" * 100_000, "[{'role':" + "-" * 50_000 + "1}]", "messages = " + "[" * 190 + "]" * 190])  # fmt: skip
 def test_hostile_texts_end_in_one_line_and_leave_the_child_alive(text: str) -> None:
     found = answer(text)
     assert found["pasted"] is None and found["error"] and "\n" not in found["error"]

@@ -126,7 +126,7 @@ class DatasetDrawing {
   refused(errors, title) {
     if (!errors.length) return null;
     const rows = errors.flatMap((error) => error.reasons.map((reason, k) => rowOf([k ? '' : foreign(error.kind), k ? '' : error.stage, this.count(error.kind + ': ' + reason.reason, reason), shareText(reason.rows / this.total), foreign(reason.reason)])));
-    return this.box(title, this.rates([t('kind'), t('dataset_stage'), t('dataset_rows'), t('dataset_of_all'), t('dataset_why')], rows));
+    return this.box(title, this.rates([t('dataset_kind'), t('dataset_stage'), t('dataset_rows'), t('dataset_of_all'), t('dataset_why')], rows));
   }
   // ---- plots --------------------------------------------------------------------------------------------------------
   plots() {
