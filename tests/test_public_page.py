@@ -368,7 +368,7 @@ def test_who_waited_and_left_is_forgotten_and_a_closed_page_leaves_no_child(serv
     assert server.until(lambda said: said["admission"]["running"] == 0, 5) < 2
     for connection in slots[:2]:
         connection.close()
-    time.sleep(1.2)  # the status is counted once a second at most
+    time.sleep(1.2)  # what has just ended may still be counted
     other, before = session(), server.status()["children"]["warm"]
     assert server.call("view", view(other))[2]["errors"] == []
     server.until(lambda said: said["children"]["warm"] == before + 1, 5)
