@@ -772,7 +772,7 @@ def test_what_all_share_holds(
     BUDGET[attack](sandbox, *given.get(attack, ()))  # type: ignore[operator]
 
 
-def test_facts_of_a_file_do_not_grow_with_it() -> None:
+def test_every_one_of_thousands_of_moved_tokens_is_a_fact_of_the_file() -> None:
     base = attacks.attack_helpers.base(added_tokens=[attacks.attack_helpers.add(i, f"<{i}>") for i in range(2000)])
     assert len(read_facts(json.dumps(base).encode(), lambda _content: None).moved) == 2000
 
