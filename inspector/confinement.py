@@ -184,15 +184,17 @@ _SYSTEM = (
 )  # fmt: skip
 
 _MADE_UP = ("proc", "sys", "dev", "run")
+ARTIFACTS = "files"  # the folder of the cache that holds them (sources/cache.py)
 
 
 def readable_places(cache: str, *, own_files: bool = False) -> tuple[str, ...]:
-    """List what the jobs read: the interpreter and its packages, this package with its presets, time zones, the cache.
+    """List what all jobs read: the interpreter and its packages, this package with its presets, time zones, and of the
+    cache the artifacts, which are the same for everybody; neither what visitors uploaded nor what they share.
 
     `own_files`: also the files of this machine, but for those that the system makes up (other processes, devices).
     """
     here = os.path.dirname(os.path.abspath(__file__))
-    own = (here, os.path.join(os.path.dirname(here), "presets"), cache)
+    own = (here, os.path.join(os.path.dirname(here), "presets"), os.path.join(cache, ARTIFACTS))
     packages = (path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages"))
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, *packages)
     files = (entry.path for entry in os.scandir("/") if own_files and entry.name not in _MADE_UP)
@@ -203,10 +205,13 @@ def readable_places(cache: str, *, own_files: bool = False) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------------- this process
 
 _in_force = {"seccomp": False, "landlock": False}
+_withheld = ""
 
 
-def confine(readable: Iterable[str]) -> None:
-    """Confine this process for good."""
+def confine(readable: Iterable[str], withheld: str = "") -> None:
+    """Confine this process for good. `withheld`: a folder that it is not to list, which `tried` tries."""
+    global _withheld
+    _withheld = withheld
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -232,6 +237,8 @@ def tried() -> dict[str, bool]:
         "signalling another process": lambda: os.kill(parent, 0),
         "starting a process": _start_one,
     }
+    if _withheld:
+        tries["listing what visitors uploaded or share"] = lambda: os.close(os.open(_withheld, os.O_RDONLY))
     return {what: _refused(attempt) for what, attempt in tries.items()}
 
 

@@ -29,6 +29,7 @@ class Frame(enum.IntEnum):
     PROGRESS = 5  # JSON; only the logits worker sends it (backends/worker.py)
     BEGUN = 6  # the child has the whole request and starts its job
     DOING = 7  # what the child is at (meter.Activity)
+    READABLE = 8  # JSON list of places: what a new child may read beside what all may, before it is confined
 
 
 def pack_frame(kind: int, body: bytes) -> bytes:

@@ -10,8 +10,8 @@ The caller keeps the wall clock and owns the child's socket; the zygote is the c
 reports how it ended; the child carries the rlimits. A death becomes a typed `InspectorError`, never an exception of
 this process. When the caller dies, the zygote reads EOF and ends; when the zygote dies, the kernel ends the children.
 
-A child may read the interpreter, this package and the cache, and (`own_files`) the files of the person at this
-machine; it has no network and starts no process (confinement.py; `status()` says what of it this system has). It runs
+A child may read the interpreter, this package, the cache's artifacts and what its call names beside (`readable`: the
+uploads of one page), or with `own_files` the files of the person at this machine; it has no network and starts no process (confinement.py; `status()` says what of it this system has). It runs
 nothing that is not in the job table, and the caller unpickles nothing that a child sent.
 The far side is zygote.py.
 
@@ -36,11 +36,11 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from inspector.confinement import readable_places
+from inspector.confinement import ARTIFACTS, readable_places
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
 from inspector.limits import LOCAL, MIB, Limits, or_raise
@@ -123,7 +123,9 @@ class _Zygote:
         self.ready = False  # it has answered once
         cache = cache_dir()
         with contextlib.suppress(OSError):
-            cache.mkdir(parents=True, exist_ok=True)  # a child can be let into a folder only if it is there
+            (cache / ARTIFACTS).mkdir(
+                parents=True, exist_ok=True
+            )  # a child can be let into a folder only if it is there
         config = {
             "ctl": theirs.fileno(),
             "jobs": dict(jobs),
@@ -131,6 +133,7 @@ class _Zygote:
             "warm": warm,
             "tokenizers": tokenizers,
             "readable": readable_places(str(cache), own_files=own_files),
+            "withheld": "" if own_files else str(cache),
         }
         try:
             self.process = subprocess.Popen(
@@ -147,7 +150,7 @@ class _Zygote:
     def alive(self) -> bool:
         return not self._broken and self.process.poll() is None
 
-    def fork(self, once: bool, limits: Limits) -> _Child:
+    def fork(self, once: bool, limits: Limits, readable: tuple[str, ...]) -> _Child:
         """Ask for a child; its HELLO comes over its own socket."""
         ours, theirs = socket.socketpair()
         stderr_read, stderr_write = os.pipe()
@@ -166,7 +169,7 @@ class _Zygote:
             os.close(stderr_write)
         ours.setblocking(False)
         os.set_blocking(stderr_read, False)
-        return _Child(self, number, ours, stderr_read, limits, once)
+        return _Child(self, number, ours, stderr_read, limits, once, readable)
 
     def reap(self, number: int, timeout_s: float = REAP_S) -> tuple[int, float]:
         """Kill and reap a child; gives its wait status and CPU seconds."""
@@ -239,14 +242,17 @@ class _Child:
     stderr: int
     limits: Limits
     once: bool
+    readable: tuple[str, ...]
     pid: int | None = None
     calls: int = 0
     used_at: float = 0.0
 
-    def usable(self, limits: Limits, zygote: _Zygote) -> bool:
+    def usable(self, limits: Limits, readable: tuple[str, ...], zygote: _Zygote) -> bool:
         """True if the warm child may take another request under these limits."""
         held = (limits.memory_mb, limits.max_files) == (self.limits.memory_mb, self.limits.max_files)
-        same = self.zygote is zygote and held  # what cannot be raised again; the rest comes with each request
+        same = (
+            self.zygote is zygote and held and self.readable == readable
+        )  # what cannot be raised again; the rest comes with each request
         fresh = self.calls < limits.max_calls and time.monotonic() - self.used_at < limits.idle_s
         return same and fresh and not self.hung_up()
 
@@ -295,7 +301,8 @@ class _Exchange:
 
     def __init__(self, child: _Child, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> None:
         self.child, self.limits, self.stop = child, limits, stop
-        self.unsent = memoryview(request)
+        told = b"" if child.pid is not None else pack_frame(Frame.READABLE, json.dumps(child.readable).encode())
+        self.unsent = memoryview(told + request)
         self.received = bytearray()
         self.stderr_tail = b""
         self.begun = False
@@ -393,6 +400,14 @@ class _Exchange:
         return _Ending.DIED if self.begun else _Ending.NOT_BEGUN
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is asked of a child: the frames, and the folders that it may read beside what all may."""
+
+    framed: bytes
+    readable: tuple[str, ...]
+
+
 @dataclass(slots=True, eq=False)
 class _Session:
     """A session's warm child and the calls that wait for it."""
@@ -459,6 +474,7 @@ class Sandbox:
         limits: Limits | None = None,
         cancel: threading.Event | None = None,
         supersede: bool = False,
+        readable: Sequence[str] = (),
     ) -> bytes:
         """Run `job` of the table on `payload` in a child and give its answer.
 
@@ -470,6 +486,9 @@ class Sandbox:
         that already runs is left to finish, because killing it would also throw away the caches it has loaded; only
         after `supersede_after_s` is it killed. The older calls raise `CallCancelled`.
 
+        `readable`: folders that this call's child may read beside what all may; a session's child that may read others
+        gives way to a new one.
+
         Errors: InspectorError of the job itself, or TimeLimit, MemoryLimit, RecursionLimit, OutputTooLarge,
         InputTooLarge, WorkerCrashed; CallCancelled.
         """
@@ -479,7 +498,7 @@ class Sandbox:
             raise ValueError(f"no job {job!r} in the job table")
         if len(payload) > limits.payload_bytes:
             raise _input_too_large(len(payload), limits.payload_bytes)
-        request = _pack_request(job, payload, limits, once=session is None)
+        request = _Request(_pack_request(job, payload, limits, once=session is None), tuple(readable))
         if session is None:
             return self._with_new_zygote(lambda: self._call_fresh(request, limits, cancel))
         with self._turn(session, limits, cancel, supersede) as (state, stop):
@@ -496,16 +515,18 @@ class Sandbox:
         except _NotBegun as gone:
             raise gone.error from None
 
-    def _call_fresh(self, request: bytes, limits: Limits, cancel: threading.Event | None) -> bytes:
+    def _call_fresh(self, request: _Request, limits: Limits, cancel: threading.Event | None) -> bytes:
         stop = cancel.is_set if cancel else None
-        child = self._new_child(limits, stop, once=True)
+        child = self._new_child(limits, stop, request.readable, once=True)
         try:
-            return self._exchange(child, request, limits, stop)
+            return self._exchange(child, request.framed, limits, stop)
         finally:
             self._drop(child)
 
-    def _call_session(self, state: _Session, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> bytes:
-        if state.child and not (self._zygote.alive() and state.child.usable(limits, self._zygote)):
+    def _call_session(
+        self, state: _Session, request: _Request, limits: Limits, stop: Callable[[], bool] | None
+    ) -> bytes:
+        if state.child and not (self._zygote.alive() and state.child.usable(limits, request.readable, self._zygote)):
             self._retire(state)
         used = state.child is not None and state.child.calls > 0
         began = time.monotonic()
@@ -518,11 +539,13 @@ class Sandbox:
         # What the child had kept of earlier requests may have filled it: once more in a new one, in the time that is left.
         return self._ask_session(state, request, replace(limits, wall_s=left), stop)
 
-    def _ask_session(self, state: _Session, request: bytes, limits: Limits, stop: Callable[[], bool] | None) -> bytes:
+    def _ask_session(
+        self, state: _Session, request: _Request, limits: Limits, stop: Callable[[], bool] | None
+    ) -> bytes:
         if state.child is None:
-            state.child = self._new_child(limits, stop, once=False)
+            state.child = self._new_child(limits, stop, request.readable, once=False)
         try:
-            return self._exchange(state.child, request, limits, stop)
+            return self._exchange(state.child, request.framed, limits, stop)
         except InspectorError as error:
             if error.stage == "sandbox" or error.kind.exit_code == 4:
                 self._retire(state)
@@ -609,7 +632,9 @@ class Sandbox:
             raise _NotBegun(error)
         return error
 
-    def _new_child(self, limits: Limits, stop: Callable[[], bool] | None, *, once: bool) -> _Child:
+    def _new_child(
+        self, limits: Limits, stop: Callable[[], bool] | None, readable: tuple[str, ...], *, once: bool
+    ) -> _Child:
         """Reserve one of `children` places, retiring an idle session's child if need be, and fork."""
         deadline = time.monotonic() + max(limits.wall_s, self.limits.wall_s)
         with self._changed:
@@ -625,7 +650,7 @@ class Sandbox:
             zygote = self._running_zygote()
             self._live += 1
         try:
-            return zygote.fork(once, limits)
+            return zygote.fork(once, limits, readable)
         except BaseException:
             self._free_place()
             raise

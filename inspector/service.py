@@ -27,6 +27,7 @@ from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
 from inspector.request import dump_request
 from inspector.sandbox import Sandbox
+from inspector.sources import visitors
 
 if TYPE_CHECKING:
     from inspector.backends.worker import LocalWorker
@@ -220,7 +221,7 @@ def record(
 
     job = prepare(request, options, progress, local_files=local_files)
     payload = pickle.dumps((job, digests_only, ignore or {}, places_of(job)))  # a child knows neither our places
-    answer = sandbox().call("make_record", payload, session=session).decode()
+    answer = sandbox().call("make_record", payload, session=session, readable=readable()).decode()
     refuse_environment(answer)  # nor our environment
     return loads(answer, limits=_ANSWER_LIMITS)
 
@@ -645,7 +646,17 @@ def call_child(job: str, value: Any, session: str | None) -> Any:
 
 
 def _child_text(job: str, value: Any, session: str | None) -> str:
-    return sandbox().call(job, pickle.dumps(value), session=session, cancel=caller.current().cancel).decode()
+    return (
+        sandbox()
+        .call(job, pickle.dumps(value), session=session, cancel=caller.current().cancel, readable=readable())
+        .decode()
+    )
+
+
+def readable() -> tuple[str, ...]:
+    """Name the folders that a child may read for this caller beside what all may: what its page has uploaded."""
+    owner = caller.current().owner
+    return visitors.UPLOADS.readable(owner) if owner else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 The zygote is a fresh single-threaded interpreter: it preloads what the jobs need, then serves three records from the
 caller (sandbox.py): fork a child with these descriptors; kill and reap one and report; kill one and say nothing. EOF
-ends it and every child. The child reads a request, says that it begins, puts the request's rlimits in force, runs the
+ends it and every child. The child reads what more than all others it may read, confines itself and says hello; then it reads a request, says that it begins, puts the request's rlimits in force, runs the
 job and answers.
 
 Nothing here trusts the job: any exception leaves as a typed error without traceback or paths. A child is confined
@@ -37,11 +37,15 @@ EXIT_FAILED, EXIT_MEMORY = 70, 71  # how a child ends that cannot even answer
 
 
 def _child_main(
-    sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], readable: tuple[str, ...]
+    sock: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], confined: Callable[[list[str]], None]
 ) -> NoReturn:
     """Answer requests until the caller closes the socket."""
     baseline = _address_space_bytes()
-    confine(readable)
+    try:
+        _, raw = read_frame(sock, MIB)
+    except (EOFError, OSError):
+        os._exit(0)
+    confined(json.loads(raw))
     meter = Meter(sock)
     sock.sendall(pack_frame(Frame.HELLO, struct.pack("!I", os.getpid())))
     while True:
@@ -178,7 +182,7 @@ def zygote_main(config: dict[str, Any]) -> NoReturn:
         _resolve("inspector.jobs:preload")(config["tokenizers"])
     gc.collect()
     gc.freeze()  # children then do not copy pages only because the collector touched them
-    _serve(ctl, jobs, tuple(config["readable"]))
+    _serve(ctl, jobs, lambda more: confine([*config["readable"], *more], config["withheld"]))
 
 
 def _resolve(target: str) -> Callable[..., Any]:
@@ -186,7 +190,9 @@ def _resolve(target: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), function)
 
 
-def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], readable: tuple[str, ...]) -> NoReturn:
+def _serve(
+    ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], confined: Callable[[list[str]], None]
+) -> NoReturn:
     children: dict[int, int] = {}  # number -> pid
     leaving: set[int] = set()  # pids that were killed and not reaped yet
     while True:
@@ -196,7 +202,7 @@ def _serve(ctl: socket.socket, jobs: Mapping[str, Callable[[bytes], bytes]], rea
             continue
         operation, number, fds = _receive_record(ctl)
         if operation == FORK:
-            pid = _fork_child(fds, jobs, readable)
+            pid = _fork_child(fds, jobs, confined)
             if pid:
                 children[number] = pid
         elif operation == REAP:
@@ -222,7 +228,9 @@ def _receive_record(ctl: socket.socket) -> tuple[bytes, int, list[int]]:
     return operation, number, list(fds)
 
 
-def _fork_child(fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]], readable: tuple[str, ...]) -> int:
+def _fork_child(
+    fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]], confined: Callable[[list[str]], None]
+) -> int:
     """Fork; the child never returns. Gives the pid, or 0 when no process could be had (the caller then reads EOF)."""
     zygote = os.getpid()
     try:
@@ -232,7 +240,7 @@ def _fork_child(fds: list[int], jobs: Mapping[str, Callable[[bytes], bytes]], re
     if pid == 0:
         try:
             sock = _become_child(fds, zygote)
-            _child_main(sock, jobs, readable)
+            _child_main(sock, jobs, confined)
         finally:
             os._exit(EXIT_FAILED)
     for fd in fds:

@@ -18,12 +18,15 @@ from pathlib import Path
 import pytest
 import sandbox_bombs
 
-from inspector import confinement
+from inspector import confinement, service
 from inspector import sandbox as sandbox_module
+from inspector.caller import Caller, asked_by
 from inspector.errors import ErrorKind, InspectorError
 from inspector.jobs import JOBS
 from inspector.limits import LOCAL, MIB, PUBLIC, Limits
 from inspector.sandbox import CallCancelled, Sandbox, death_error
+from inspector.sources import resolve_tokenizer, store_upload, visitors
+from inspector.ui import shares
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = replace(LOCAL, cpu_s=2, wall_s=30, memory_mb=300, answer_bytes=4 * MIB, payload_bytes=2 * MIB, children=8)
@@ -268,6 +271,48 @@ def test_own_files_can_be_read_where_they_are_the_persons_and_nothing_else(tmp_p
         if CONFINED:
             assert failure(own, "read_file", f"/proc/{os.getpid()}/environ".encode()).kind is ErrorKind.SandboxBlocked
             assert failure(own, "write_file", str(tmp_path / "new").encode()).kind is ErrorKind.SandboxBlocked
+
+
+@pytest.mark.skipif(not CONFINED, reason="needs Landlock")
+def test_a_child_reads_what_its_own_page_uploaded_and_neither_another_s_nor_what_is_shared(monkeypatch, tmp_path):
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(visitors, "UPLOADS", kept := visitors.VisitorUploads())
+    vocabulary = b'{"version":"1.0","model":{"type":"WordLevel","vocab":{"tide":0,"?":1},"unk_token":"?"}}'
+    shares.share_keep({"session": "a" * 32, "state": '{"schema":"page-state/1","secret":1}'})
+    (share,) = (tmp_path / "cache" / "shares").iterdir()
+    a, b = Caller("page-a", "1.1.1.1"), Caller("page-b", "2.2.2.2")
+
+    def read(path, who) -> bytes:
+        with asked_by(who):
+            readable = service.readable()
+        return running.call("read_file", str(path).encode(), session=f"{who.owner}-child", readable=readable)
+
+    with start(warm=None) as running:
+        monkeypatch.setattr(service, "_sandbox", running)
+        places = {}
+        for who in (a, b):
+            with pytest.raises(InspectorError):
+                read(share, who)  # the child is there, and warm, before its page uploads anything
+            with asked_by(who):
+                (file,) = resolve_tokenizer(store_upload({"tokenizer.json": vocabulary}), local=False).files
+                places[who] = Path(file.path)
+        for who, other in ((a, b), (b, a)):
+            assert read(places[who], who) == vocabulary
+            for path in (places[other], share, places[other].parents[2], tmp_path / "cache"):
+                with pytest.raises(InspectorError) as caught:
+                    read(path, who)
+                assert caught.value.kind is ErrorKind.SandboxBlocked, path
+        with asked_by(a):  # the same of a real job that names the other page's files
+            artifact = resolve_tokenizer(store_upload({"tokenizer.json": vocabulary}), local=False)
+            assert service.call_child("encode_text", (artifact, "tide"), "page-a") == {"ids": [0], "error": None}
+        with asked_by(b):
+            answer = service.call_child("encode_text", (artifact, "tide"), "page-b")
+        assert answer["ids"] == [] and "Permission denied" in answer["error"]["message"]
+        assert "listing what visitors uploaded or share" in running.status()["refused"]
+        kept.forget("page-a")
+        kept.forget("page-b")
+        assert [path.name for path in (tmp_path / "cache" / "uploads").glob("*/*")] == ["lock"]
+    kept.close()
 
 
 @pytest.mark.parametrize("machine", confinement._MACHINES)

@@ -1,7 +1,8 @@
 """Uploads of the visitors of a page for others: each is kept for the page that gave it, and to every other does not exist.
 
-Whose page it is says caller.Caller.owner, which holds the page's random session. The bytes lie in a folder of this process
-that names neither files nor visitors, apart from the cache that all share. An upload goes when its page closes, when it was
+Whose page it is says caller.Caller.owner, which holds the page's random session. The bytes lie in a folder of that page
+that names neither files nor visitors, apart from the cache that all share: a child that works for a page may read that
+page's folder (`readable`) and no other's. An upload goes when its page closes, when it was
 not used for `EXPIRE_S`, when its address or all addresses hold too much (the longest unused first), and with this process;
 what a killed process left, the next start removes: a living one holds a lock.
 """
@@ -55,6 +56,7 @@ class VisitorUploads:
         )  # by owner and reference, longest unused first
         self._closed: OrderedDict[str, float] = OrderedDict()
         self._own: tuple[Path, IO[bytes]] | None = None  # the folder of this process, and its lock
+        self._pages: dict[str, Path] = {}  # the folder of each page, by owner; never a name twice
         self._sweeper: threading.Thread | None = None
 
     def keep(
@@ -66,13 +68,14 @@ class VisitorUploads:
         """
         began = self._clock() if since is None else since
         with cache.disk_errors():
-            folder = Path(tempfile.mkdtemp(dir=self._folder()))
+            folder = self._new_folder(who.owner)
             try:
                 kept = tuple(
                     _written(folder / str(k), name, files[name], digests[name]) for k, name in enumerate(files)
                 )
             except BaseException:
-                shutil.rmtree(folder, ignore_errors=True)
+                with self._removing() as gone:
+                    gone.append(folder)
                 raise
         size = sum(map(len, files.values()))
         with self._removing() as gone, self._lock:
@@ -106,6 +109,12 @@ class VisitorUploads:
             remedy="give the files again; the same files have the same reference",
         )
 
+    def readable(self, owner: str) -> tuple[str, ...]:
+        """Name the folder that a child of this page may read: all that it has given, now and later; none before that."""
+        with self._lock:
+            folder = self._pages.get(owner)
+        return () if folder is None else (str(folder),)
+
     def forget(self, owner: str) -> None:
         """Delete what a page has given: it has closed."""
         with self._removing() as gone, self._lock:
@@ -126,6 +135,7 @@ class VisitorUploads:
         """Delete everything."""
         with self._lock:
             self._uploads.clear()
+            self._pages.clear()
             own, self._own = self._own, None
         if own:
             shutil.rmtree(own[0], ignore_errors=True)
@@ -143,12 +153,16 @@ class VisitorUploads:
                     gone.append(self._uploads.pop(key).folder)
         return gone
 
-    def _folder(self) -> Path:
+    def _new_folder(self, owner: str) -> Path:
+        """Make a folder for one upload in its page's."""
         with self._lock:
             if self._own is None or self._own[0].parent != _base():
                 self._own = _locked_folder()
+                self._pages.clear()
                 atexit.register(self.close)
-            return self._own[0]
+            if owner not in self._pages:
+                self._pages[owner] = Path(tempfile.mkdtemp(dir=self._own[0]))
+            return Path(tempfile.mkdtemp(dir=self._pages[owner]))
 
     def _start_sweeper(self) -> None:
         if self._sweeper is None:
@@ -164,16 +178,20 @@ class VisitorUploads:
                     self._sweeper = None
                     return
 
-    @staticmethod
     @contextlib.contextmanager
-    def _removing() -> Iterator[list[Path]]:
-        """Remove the folders that are named inside, after the lock was given back."""
+    def _removing(self) -> Iterator[list[Path]]:
+        """Remove the folders that are named inside, after the lock was given back; then those of pages that hold none."""
         gone: list[Path] = []
         try:
             yield gone
         finally:
             for folder in gone:
                 shutil.rmtree(folder, ignore_errors=True)
+            with self._lock:
+                for owner, page in [each for each in self._pages.items() if each[1] in {one.parent for one in gone}]:
+                    with contextlib.suppress(OSError):  # another upload of it lies there, or is being written
+                        page.rmdir()
+                        del self._pages[owner]
 
 
 UPLOADS = VisitorUploads()

@@ -120,6 +120,7 @@ def call(job: str, value: Any, session: str, *, supersede: bool = False, cancel:
         session=f"page-{session}",
         supersede=supersede,
         cancel=cancel or caller.current().cancel,
+        readable=service.readable(),
     )
     return escaped(answer.decode("utf-8", "surrogatepass"))
 
