@@ -214,6 +214,17 @@ def check_template(text: str, where: dict[str, Any] | None = None) -> None:
     )  # fmt: skip
 
 
+def check_model_tokens(tokens: int) -> None:
+    """Refuse an input that a model is not to be asked about, before its ids go anywhere.
+
+    Errors: PromptTooLong.
+    """
+    remedy = "shorten the conversation, or give a context window so that messages are dropped"
+    limits.check(
+        "logits_tokens", tokens, f"the input has {tokens:,} tokens", ErrorKind.PromptTooLong, "logits", remedy,
+    )  # fmt: skip
+
+
 def prepare(
     request: bytes | Fields,
     options: Options,

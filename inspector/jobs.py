@@ -26,6 +26,7 @@ JOBS: dict[str, str] = {
     "compare": "inspector.jobs:compare",
     "count": "inspector.jobs:count",
     "ids": "inspector.jobs:ids",
+    "model_ids": "inspector.jobs:model_ids",
     "model_input": "inspector.jobs:model_input",
     "token_names": "inspector.jobs:token_names",
     "encode_text": "inspector.jobs:encode_text",
@@ -162,9 +163,20 @@ def ids(payload: bytes) -> bytes:
     return _answer({"input_ids": inspection.encoding.input_ids.tolist(), "error": None})
 
 
+def model_ids(payload: bytes) -> bytes:
+    """Run one pickled `job.Job`; give its input_ids if a model may be asked about so many, or its error."""
+    from inspector.job import check_model_tokens
+    from inspector.pipeline import run
+
+    encoding = run(pickle.loads(payload)).raise_for_error().encoding
+    assert encoding is not None  # a run without an error has one
+    check_model_tokens(len(encoding))
+    return _answer({"input_ids": encoding.input_ids.tolist()})
+
+
 def model_input(payload: bytes) -> bytes:
     """Run one pickled `job.Job`; give what a model is asked about it (modelinput.py), or its error."""
-    from inspector.job import Job
+    from inspector.job import Job, check_model_tokens
     from inspector.modelinput import model_input as give
     from inspector.pipeline import run
 
@@ -172,6 +184,7 @@ def model_input(payload: bytes) -> bytes:
     inspection = _inspection(job)
     if inspection.error is not None or inspection.encoding is None:
         return _answer({"error": inspection.error.to_dict() if inspection.error else None})
+    check_model_tokens(len(inspection.encoding))
     options = replace(job.options, add_generation_prompt=False, context_window=None, clock=inspection.clock)
     answered = run(Job(_SHORT_CHAT, options, job.tokenizer, job.template)).encoding
     return _answer({**give(inspection, answered), "error": None})

@@ -22,7 +22,17 @@ from inspector.backends import Backend
 from inspector.errors import ErrorKind, InspectorError
 from inspector.exports import find_export
 from inspector.exports.base import File
-from inspector.job import DEFAULT_MODEL, Fields, Job, Options, check_pairing, check_reference, prepare, run_clock
+from inspector.job import (
+    DEFAULT_MODEL,
+    Fields,
+    Job,
+    Options,
+    check_model_tokens,
+    check_pairing,
+    check_reference,
+    prepare,
+    run_clock,
+)
 from inspector.jsontext import JsonLimits, loads
 from inspector.logits import NextTokenLogits, compare_logits, next_token_logits
 from inspector.request import dump_request
@@ -513,10 +523,7 @@ def vocabulary_trial(
 
     check_model(model, local_files)
     job = prepare(request, options, local_files=local_files)
-    answer = call_child("ids", job, session)
-    if answer["error"] is not None:
-        raise InspectorError.from_dict(answer["error"])
-    _check_length(len(answer["input_ids"]))
+    answer = call_child("model_ids", job, session)
     value = call_child("page_vocabulary", (job.tokenizer, list(tokens), rows, pad_to_multiple_of, tied), session)
     planned = VocabularyPlan(
         tokenizer=value["tokenizer"],
@@ -574,9 +581,7 @@ def _next_token(
     try:
         check_model(model, local_files)
         job = prepare(request, options, local_files=local_files)
-        answer = call_child("ids", job, session)
-        if answer["error"] is not None:
-            return None, InspectorError.from_dict(answer["error"])
+        answer = call_child("model_ids", job, session)
         return _named_logits(job, answer["input_ids"], _Asked(model, None, top_k, session)), None
     except InspectorError as error:
         return None, error
@@ -757,13 +762,6 @@ def _pieces(job: Job, ids: list[int], session: str | None) -> list[str | None]:
     return [name and name[0] for name in call_child("token_names", (job.tokenizer, ids), session)]
 
 
-def _check_length(tokens: int) -> None:
-    remedy = "shorten the conversation, or give a context window so that messages are dropped"
-    limits.check(
-        "logits_tokens", tokens, f"the input has {tokens:,} tokens", ErrorKind.PromptTooLong, "logits", remedy,
-    )  # fmt: skip
-
-
 def model_for(
     backend: Backend, model: str | None, job: Job, input_ids: Sequence[int], text: str | None
 ) -> tuple[ModelArtifact, str]:
@@ -772,7 +770,7 @@ def model_for(
     `text`: what the ids spell; a server is asked to tokenize it. Errors: those of a model's artifact or of a server;
     ModelInvalid for a model of another vocabulary; PromptTooLong.
     """
-    _check_length(len(input_ids))
+    check_model_tokens(len(input_ids))
     own: Callable[[str | None], ModelArtifact] | None = getattr(backend, "model", None)
     if own is not None:
         artifact = own(model)

