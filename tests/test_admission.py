@@ -57,6 +57,20 @@ def test_one_of_a_lane_runs_and_one_waits_and_the_newest_wins_where_it_should() 
     assert queue.status() | {"admitted": 0, "refused": 0} == dict.fromkeys(queue.status(), 0)
 
 
+def test_a_call_that_waits_can_be_asked_why_and_behind_how_many_of_its_address() -> None:
+    queue = Admission(BOUNDS)
+    running = [ask(queue), ask(queue)]
+    others = [ask(queue, session=f"s{k}") for k in range(2)]
+    mine = ask(queue, session="mine", lane="view 1")
+    stranger = ask(queue, "b", "theirs", "view 1")
+    assert queue.waits("a", "mine", "view 1") == {"why": "own", "before": 2}
+    assert queue.waits("b", "theirs", "view 1") == {"why": "others", "before": 0}
+    assert queue.waits("a", "theirs", "view 1") is queue.waits("a", "mine", "view 2") is None
+    for ticket in (*running, *others):
+        queue.leave(ticket)
+    assert mine.running and stranger.running and queue.waits("a", "mine", "view 1") is None
+
+
 def test_places_go_round_robin_over_addresses_and_sessions() -> None:
     queue = Admission(replace(BOUNDS, session_running=9, address_running=9, places=1))
     running = ask(queue, "flood")

@@ -615,6 +615,8 @@ def test_the_page_runs_under_its_policy_waits_when_busy_and_says_what_the_server
     text = messages("typed while it is busy")
     page.fill('[data-in="messages"]', text)
     page.wait_for_selector(".ti-status:has-text('The server is busy')", timeout=30_000)
+    page.wait_for_selector(".ti-head0 .ti-age:has-text('Waiting: the server is busy')")
+    assert "Computing" not in page.inner_text(".ti-status")
     for name, context in (("busy", {}), ("busy-dark", {"dark": True})):
         page.evaluate("dark => document.body.classList.toggle('dark', dark)", bool(context))
         page.screenshot(path=shot(name))
@@ -627,6 +629,13 @@ def test_the_page_runs_under_its_policy_waits_when_busy_and_says_what_the_server
     assert "everybody (strict limits)" in said and "✓ few system calls (seccomp)" in said and "60 s of CPU" in said
     page.screenshot(path=shot("server-dark"))
     page.evaluate("() => document.body.classList.remove('dark')")
+    page.keyboard.press("Escape")
+    for connection in flood[28:]:  # there is room in the queue: the page's question waits there
+        connection.close()
+    waits = "Waiting: other questions of your address run"
+    page.wait_for_selector(f".ti-age:has-text('{waits}')", timeout=30_000)
+    page.wait_for_selector(f".ti-status:has-text('{waits}')")
+    page.screenshot(path=shot("queue"))
     for connection in flood:
         connection.close()
     page.keyboard.press("Escape")

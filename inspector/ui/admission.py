@@ -15,6 +15,7 @@ Nothing is computed here and no request is looked at. Thread-safe; locks are hel
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass, field
+from typing import Any
 
 from inspector.caller import Caller
 from inspector.errors import ErrorKind, InspectorError
@@ -85,6 +87,7 @@ class _Ticket:
     turn: int
     cancel: threading.Event
     ready: bool = True
+    number: int = 0
     granted: Future[None] = field(default_factory=Future)
     running: bool = False
 
@@ -99,6 +102,7 @@ class Admission:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
         self.refused = self.admitted = 0
+        self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._waiting: OrderedDict[str, OrderedDict[str, list[_Ticket]]] = OrderedDict()  # longest not served first
         self._lanes: dict[tuple[str, str, str], _Ticket] = {}  # that run
@@ -127,7 +131,9 @@ class Admission:
         Errors: Busy; CallCancelled where a newer call of the lane waits already.
         """
         key = None if lane is None else (caller.address, session, lane)
-        ticket = _Ticket(caller, session, key, pool, after_s, turn, caller.cancel or threading.Event(), ready)
+        ticket = _Ticket(
+            caller, session, key, pool, after_s, turn, caller.cancel or threading.Event(), ready, next(self._numbers)
+        )
         with self._lock:
             older = [each for each in self._of(ticket.address, session) if key is not None and each.lane == key]
             before = [*older, *([self._lanes[key]] if key in self._lanes else ())]
@@ -213,6 +219,22 @@ class Admission:
             self._waiting.setdefault(ticket.address, OrderedDict()).setdefault(ticket.session, []).append(ticket)
             self._grant()
         self.wait(ticket)
+
+    def waits(self, address: str, session: str, lane: str) -> dict[str, Any] | None:
+        """Say why a session's call of that lane waits for a place and how many calls of its address were there before it;
+        None where none waits. `why`: "own" where as many of its address run as may, "others" where all places are taken.
+        """
+        with self._lock:
+            own = [ticket for queue in self._waiting.get(address, {}).values() for ticket in queue]
+            mine = next((each for each in own if each.session == session and each.lane and each.lane[2] == lane), None)
+            if mine is None:
+                return None
+            most_address, most_session = self._most[mine.pool]
+            full = self._running[("address", mine.pool, address)] >= most_address
+            full = full or self._running[("session", mine.pool, address, session)] >= most_session
+            full = full or mine.lane in self._lanes
+            before = sum(each.number < mine.number for each in own)
+            return {"why": "own" if full else "others", "before": before}
 
     def retry_s(self) -> int:
         """Say in how many seconds another try is worth it."""

@@ -21,7 +21,7 @@ from inspector.job import Fields, Job, Options, make_options, prepare
 from inspector.jsontext import loads
 from inspector.sandbox import CallCancelled
 from inspector.ui import editing
-from inspector.ui.calls import access, answered, call, given_up, malformed, own_machine, session_of, text_of
+from inspector.ui.calls import access, admission, answered, call, given_up, malformed, own_machine, session_of, text_of
 
 MOST_PANES = 6
 MOST_NAMED = 64  # code points that are named in one answer
@@ -109,12 +109,22 @@ def comparison(request: Any) -> str:
 
 
 def progress(request: Any) -> str:
-    """Say what the `view` of a pane is at: `{step: artifacts | rendering, ref, done, total}`, or "null"."""
+    """Say what the `view` of a pane is at: `{step: artifacts | rendering, ref, done, total}`; `{step: queue, why, before}`
+    where it waits for a place (Admission.waits); or "null"."""
     from inspector.ui import payload
 
     run = _run_of(request)
     names = ("step", "ref", "done", "total")
-    return payload.dumps(None if run is None else {name: getattr(run, name) for name in names}).decode()
+    said = {name: getattr(run, name) for name in names} if run is not None else _waits(request)
+    return payload.dumps(said).decode()
+
+
+def _waits(request: Any) -> dict[str, Any] | None:
+    if not isinstance(request, dict):
+        return None
+    session, lane = str(request.get("session"))[:32], f"view {str(request.get('slot'))[:8]}"
+    waits = admission().waits(caller.current().address, session, lane)
+    return waits and {"step": "queue", **waits}
 
 
 def cancel(request: Any) -> str:

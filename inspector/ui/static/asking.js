@@ -12,7 +12,7 @@ const sameKeys = (a, b) => Boolean(a && b) && a[0] === b[0] && a[1] === b[1];
 // the page holds; `sent` and `answered` the keys of the newest request and of the answer that is shown.
 class Slot {
   constructor() {
-    Object.assign(this, { key: (Slot.made = (Slot.made || 0) + 1).toString(36), base: null, safeBase: null, asked: 0, shown: 0, inFlight: false, dirty: false, lastMs: 0, started: 0, sent: null, answered: null, shownOf: null, errors: [], failed: true, waiting: false, lost: false, reason: null });
+    Object.assign(this, { key: (Slot.made = (Slot.made || 0) + 1).toString(36), base: null, safeBase: null, asked: 0, shown: 0, inFlight: false, dirty: false, lastMs: 0, started: 0, sent: null, answered: null, shownOf: null, errors: [], failed: true, waiting: false, lost: false, reason: null, queue: null });
   }
 }
 
@@ -63,7 +63,7 @@ class Asking {
     const answer = await this.server.view({ session: this.session, turn: mine, at: this.at, base: slot.base, fields, panes: [panes[q]] }).then(opened).catch(() => undefined);
     clearTimeout(waiting); clearTimeout(slow);
     const mineToShow = mine > slot.shown && answer !== null && this.slots.includes(slot);
-    if (mine === slot.asked) slot.inFlight = false;
+    if (mine === slot.asked) { slot.inFlight = false; slot.queue = null; }
     if (mineToShow) { slot.shown = mine; this.arrived(slot, answer, keys, panes[q], performance.now() - started); }
     if (mine !== slot.asked) return;
     if (slot.dirty) this.want(slot);
@@ -75,14 +75,24 @@ class Asking {
     while (slot.inFlight && mine === slot.asked) {
       const text = await this.server.progress({ session: this.session, slot: slot.key });
       if (!slot.inFlight || mine !== slot.asked) return;
-      this.status(this.doing(slot, typeof text === 'string' ? JSON.parse(text) : null, (performance.now() - started) / 1000), 'busy');
+      const run = typeof text === 'string' ? JSON.parse(text) : null;
+      slot.queue = run && run.step === 'queue' ? run : null;
+      this.showAge();
+      this.status(this.doing(slot, run, (performance.now() - started) / 1000), 'busy');
       await new Promise((done) => setTimeout(done, 1000));
     }
   }
   doing(slot, run, seconds) {
     if (this.server.pauses) return this.server.line;
+    if (slot.queue) return letter(this.slots.indexOf(slot)) + ': ' + this.waits(slot) + ' \u00b7 ' + Math.round(seconds) + ' s';
     const values = run ? { pane: letter(this.slots.indexOf(slot)), ref: show(run.ref).replaceAll('\u00b7', ' '), mb: (run.done / 1e6).toFixed(1) + (run.total ? ' / ' + (run.total / 1e6).toFixed(1) : '') } : {};
     return t(!run ? 'computing' : run.step === 'artifacts' ? (run.done ? 'doing_download' : 'doing_artifacts') : 'doing_rendering', values) + ' \u00b7 ' + Math.round(seconds) + ' s';
+  }
+  // Why nothing of a pane is computed yet; '' where it is.
+  waits(slot) {
+    if (!slot.inFlight) return '';
+    if (this.server.held.has('view' + slot.key)) return t('pane_busy');
+    return slot.queue ? t(slot.queue.why === 'own' ? 'pane_queue_own' : 'pane_queue_others', { n: number(slot.queue.before) }) : '';
   }
   cancel() {
     for (const slot of this.slots) {
@@ -164,7 +174,7 @@ class Asking {
     this.slots.forEach((slot, q) => {
       const head = this.heads[q], of = slot.shownOf, flag = this.state.stale[q] && Boolean(slot.answered), same = of && of.tokenizer === panes[q].tokenizer && of.template === panes[q].template && of.template_text === panes[q].template_text;
       this.root.classList.toggle('stale' + q, flag); head.node.classList.toggle('ti-old', flag);
-      const why = slot.lost ? t('lost_pane') : slot.waiting ? (slot.inFlight || slot.dirty ? t('pane_waiting') : t('pane_old')) : slot.failed && slot.answered ? t('stale') : '';
+      const why = slot.lost ? t('lost_pane') : this.waits(slot) || (slot.waiting ? (slot.inFlight || slot.dirty ? t('pane_waiting') : t('pane_old')) : slot.failed && slot.answered ? t('stale') : '');
       if (head.wanting()) { head.showAge(t('reference_wanted') + (of ? ' \u00b7 ' + t('shown_of', { choice: head.named(of) }) : '')); return; }
       head.showAge(flag && of ? why + (same ? '' : ' \u00b7 ' + t('shown_of', { choice: head.named(of) })) : why);
     });

@@ -13,7 +13,7 @@ class Bench {
     Object.assign(this, { root, config });
     this.$ = (selector) => root.querySelector(selector);
     this.session = Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
-    this.server = new Server(config.functions, this.session, config.most_bytes, (text) => this.status(text, text ? 'busy' : ''));
+    this.server = new Server(config.functions, this.session, config.most_bytes, (text) => { this.status(text, text ? 'busy' : ''); this.showAge(); });
     strings = config.strings;
     language = stored('localStorage', 'language') ?? ((navigator.language || '').startsWith('zh') ? 'zh' : 'en');
     if (!(language in strings)) language = 'en';

@@ -7,7 +7,7 @@ class Server {
   // said: (text) => tells the person what is waited for, '' when it is over.
   constructor(functions, session, mostBytes, said) {
     const root = new URL((window.gradio_config.root || '.').replace(/[/]*$/, '/'), location.href);
-    Object.assign(this, { mostBytes, said, pauses: 0, line: '', newest: new Map(), address: new URL('gradio_api/component_server', root).href });
+    Object.assign(this, { mostBytes, said, pauses: 0, line: '', newest: new Map(), held: new Set(), address: new URL('gradio_api/component_server', root).href });
     for (const name of functions) this[name] = (request) => this.call(name, request);
     addEventListener('pagehide', () => navigator.sendBeacon(this.address, bodyOf('page_closed', { session })));
   }
@@ -18,18 +18,21 @@ class Server {
     for (let tries = 1; ; tries++) {
       const answer = await this.post(name, body);
       if (!answer || answer.status !== BUSY || tries === MOST_TRIES) return answer ? answer.text : undefined;
-      await this.pause(answer.after * (0.75 + Math.random() / 2));
+      await this.pause(answer.after * (0.75 + Math.random() / 2), lane);
       if (lane && mine !== this.newest.get(lane)) return 'null';
     }
   }
   // status/1; null where the server says nothing.
   async status() { try { return await (await fetch(new URL('../status', this.address))).json(); } catch (error) { return null; } }
-  async pause(seconds) {
+  // `held`: the lanes whose call waits here.
+  async pause(seconds, lane) {
     this.pauses += 1;
+    if (lane) this.held.add(lane);
     this.line = t('server_busy', { s: Math.max(1, Math.round(seconds)) });
     this.said(this.line);
     await new Promise((done) => setTimeout(done, 1000 * seconds));
     this.pauses -= 1;
+    this.held.delete(lane);
     if (!this.pauses) this.said('');
   }
   // What is too large is not sent: its size is, and the server says in that function's own way what the limit is.
