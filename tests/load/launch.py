@@ -1,7 +1,9 @@
 """Start app.py as the load tests want it: on a disk of its own, without the power to write where it may not, with a
 clock that can jump, and with a Hub that is given up after another time. Run as `python launch.py JSON`; see server.py, which writes the JSON.
 
-A disk of its own is a tmpfs in a mount namespace of the process, so it is gone with the process whatever happens.
+A disk of its own is a tmpfs in a mount namespace of the process, so it is gone with the process whatever happens. A second
+process stays behind in that namespace and mounts the disk read-only when it is told to: containers that let a process have a disk
+need not let another one into its namespace.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ import json
 import mmap
 import os
 import shutil
+import socket
 import struct
 import sys
 import time
 from pathlib import Path
 
-CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_REC, MS_PRIVATE = 0x20000, 0x1, 0x20, 0x4000, 0x40000
+CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1, 0x20, 0x1000, 0x4000, 0x40000
+MNT_DETACH = 2
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 
 
@@ -32,14 +36,46 @@ def small_disk(folder: str, size: int) -> None:
             raise OSError(ctypes.get_errno(), "no disk of its own")
 
 
-def remount(pid: int, folder: str, *, read_only: bool) -> None:
-    """Let nobody write to, or everybody write to, the disk that `small_disk` gave a process. Ends up in its namespace."""
+def remount(folder: str, *, read_only: bool) -> None:
+    """Mount the disk of `small_disk` over itself, read-only; or take that mount away. Errors: OSError.
+
+    MS_REMOUNT of the disk as such is refused for as long as a file of it is open for writing, a lock for instance.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
-    with open(f"/proc/{pid}/ns/mnt", "rb") as namespace:
-        if libc.setns(namespace.fileno(), CLONE_NEWNS) != 0:
-            raise OSError(ctypes.get_errno(), "no way into its namespace")
-    if libc.mount(b"tmpfs", folder.encode(), b"tmpfs", MS_REMOUNT | (MS_RDONLY if read_only else 0), None) != 0:
-        raise OSError(ctypes.get_errno(), "not remounted")
+    place = folder.encode()
+    calls = [lambda: libc.umount2(place, MNT_DETACH)]
+    if read_only:
+        calls = [
+            lambda: libc.mount(place, place, None, MS_BIND, None),
+            lambda: libc.mount(None, place, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None),
+        ]
+    for call in calls:
+        if call() != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def leave_keeper(folder: str, control: int) -> None:
+    """Fork a process that does `remount` for whoever holds the other end of a socket, and ends when that one is closed.
+
+    Its answer is a line: 0, or the number of the error. It is no descendant of this process, so it is counted nowhere.
+    """
+    if child := os.fork():
+        os.waitpid(child, 0)
+        os.close(control)
+        return
+    if os.fork():
+        os._exit(0)
+    with socket.socket(fileno=control) as end, end.makefile("rw") as lines:
+        for line in lines:
+            number = 0
+            try:
+                remount(folder, read_only=line == "ro\n")
+            except OSError as error:
+                number = error.errno or -1
+            lines.write(f"{number}\n")
+            lines.flush()
+    os._exit(0)
 
 
 def obey_modes() -> None:
@@ -59,16 +95,31 @@ def jumping_clock(path: str) -> None:
     time.time_ns = lambda: real_ns() + int(offset.unpack_from(held)[0] * 1e9)
 
 
+def probe(folder: str) -> None:
+    """For each line of standard input try to write a file of that name, and say 0 or the number of the error."""
+    for name in sys.stdin:
+        number = 0
+        try:
+            Path(folder, name.strip()).touch(exist_ok=False)
+        except OSError as error:
+            number = error.errno or -1
+        print(number, flush=True)
+
+
 def main() -> None:
     """First as whoever started it; then again as the interpreter that runs app.py."""
     config = json.loads(sys.argv[1])
     if not config.get("prepared"):
         if config["disk"]:
             small_disk(config["cache"], config["disk"])
+            leave_keeper(config["cache"], config["control"])
             shutil.copytree(config["seed"], config["cache"], dirs_exist_ok=True)
         obey_modes()
         given = json.dumps({**config, "prepared": True})
         os.execv(sys.executable, [sys.executable, "-P", __file__, given])
+    if config.get("probe"):
+        probe(config["cache"])
+        return
     import runpy
 
     jumping_clock(config["clock"])

@@ -7,6 +7,7 @@ leak and nothing else. Linux only.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,23 @@ def seed(folder: Path, presets: Iterable[str], templates: Iterable[str]) -> None
         shutil.copyfile(path, target)
 
 
+class Keeper:
+    """Our end of the talk with the process that launch.py leaves in a server's namespace; `theirs` is the other end."""
+
+    def __init__(self) -> None:
+        self._end, self.theirs = socket.socketpair()
+        self._end.settimeout(10.0)
+
+    def remount(self, read_only: bool) -> int:
+        """Mount the disk anew; give the number of the error, or 0."""
+        self._end.sendall(b"ro\n" if read_only else b"rw\n")
+        return int(self._end.recv(64))
+
+    def close(self) -> None:
+        """Let it end."""
+        self._end.close()
+
+
 @dataclass(slots=True, eq=False)
 class Server:
     """One server. `folder` holds all that it may write; with `small_disk` its cache lies on a disk of so many bytes."""
@@ -106,6 +124,7 @@ class Server:
     small_disk: int = 0
     hub_deadline_s: float = 10.0
     process: subprocess.Popen[bytes] = field(init=False)
+    keeper: Keeper | None = field(init=False, default=None)
     url: str = field(init=False)
     component: int = field(init=False)
 
@@ -119,7 +138,7 @@ class Server:
     def cache(self) -> Path:
         """The cache as the server sees it, through its own mounts."""
         path = self.folder / "cache-7c1f"
-        return Path(f"/proc/{self.process.pid}/root{path}") if self.small_disk else path
+        return _seen(self.process.pid, path) if self.small_disk else path
 
     @property
     def temporary(self) -> list[Path]:
@@ -132,6 +151,8 @@ class Server:
 
     def start(self) -> None:
         """Start it and wait for the page."""
+        if self.keeper:
+            self.keeper.close()
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -156,14 +177,8 @@ class Server:
         }
         environment.pop("SPACE_ID", None)
         with (self.folder / "server.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", str(Path(__file__).with_name("launch.py")), json.dumps(config)],
-                cwd=ROOT,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+            self.process, self.keeper = _launch(
+                config, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.url = f"http://127.0.0.1:{port}/"
         if not wait_until(self._answers, START_S):
@@ -260,21 +275,87 @@ def running(folder: Path, **options: Any) -> Iterator[Server]:
         if server.process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 server.end()
-
-
-def has_small_disk(folder: Path) -> bool:
-    """Say whether a process here may have a disk of its own; tried in an empty folder."""
-    return _apart(f"small_disk({str(folder)!r}, 1 << 20)")
+        if server.keeper:
+            server.keeper.close()
 
 
 def remount(server: Server, *, read_only: bool) -> None:
     """Make the small disk of a server read-only, or writable again."""
-    place = str(server.folder / "cache-7c1f")
-    if not _apart(f"remount({server.process.pid}, {place!r}, read_only={read_only})"):
-        raise RuntimeError("the disk cannot be mounted anew")
+    assert server.keeper is not None
+    if number := server.keeper.remount(read_only):
+        raise OSError(number, f"the disk cannot be mounted anew: {os.strerror(number)}")
 
 
-def _apart(call: str) -> bool:
-    """Run a function of launch.py in a process of its own: it leaves this one's namespaces alone."""
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import launch; launch.{call}"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+@dataclass(frozen=True, slots=True)
+class Powers:
+    """What a test can do to a server's disk on this machine, and the errors of what it cannot.
+
+    `disk`: give it a small one of its own. `remount`: make that one read-only. `modes`: forbid writing by a folder's mode.
+    """
+
+    disk: bool
+    remount: bool
+    modes: bool
+    why: str
+
+
+def powers(folder: Path) -> Powers:
+    """Try it all, in an empty folder, with a process that is started as a server is."""
+    own = _powers(folder / "disk", MIB)
+    if own.disk:
+        return own
+    plain = _powers(folder / "plain", 0)
+    return replace(plain, why=f"{own.why}; {plain.why}")
+
+
+def _powers(folder: Path, size: int) -> Powers:
+    for name in ("seed", "cache"):
+        (folder / name).mkdir(parents=True)
+    config = {"cache": str(folder / "cache"), "seed": str(folder / "seed"), "disk": size, "probe": True}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "bufsize": 1}
+    process, keeper = _launch(config, **pipes)
+
+    def wrote(name: str) -> str:
+        process.stdin.write(name + "\n")
+        return os.strerror(int(process.stdout.readline()))
+
+    try:
+        place = _seen(process.pid, folder / "cache") if size else folder / "cache"
+        tried = {"disk": [wrote("first"), (place / "first").exists()]} if size else {}
+        if keeper:
+            refused = [os.strerror(keeper.remount(True)), wrote("second")]
+            tried["remount"] = [*refused, os.strerror(keeper.remount(False)), wrote("third")]
+        place.chmod(0o555)
+        tried["modes"] = [wrote("fourth")]
+    except (OSError, ValueError):  # it has ended
+        tried = {"disk": [process.communicate()[1].strip()]}
+    finally:
+        process.stdin.close()
+        process.wait()
+        if keeper:
+            keeper.close()
+    works, denied = os.strerror(0), os.strerror(errno.EACCES)
+    good = {"disk": [works, True], "remount": [works, os.strerror(errno.EROFS), works, works], "modes": [denied]}
+    able = {name: tried.get(name) == answers for name, answers in good.items()}
+    return Powers(**able, why="; ".join(f"{name}: {tried[name]}" for name in tried if not able[name]))
+
+
+def _seen(pid: int, path: Path) -> Path:
+    """A path as a process sees it, through its own mounts."""
+    return Path(f"/proc/{pid}/root{path}")
+
+
+def _launch(config: dict[str, Any], **options: Any) -> tuple[subprocess.Popen[Any], Keeper | None]:
+    """Start launch.py, with a keeper of its disk if it has one."""
+    keeper = Keeper() if config["disk"] else None
+    control = keeper.theirs.fileno() if keeper else -1
+    process = subprocess.Popen(
+        [sys.executable, "-P", str(Path(__file__).with_name("launch.py")), json.dumps({**config, "control": control})],
+        cwd=ROOT,
+        pass_fds=[control] if keeper else [],
+        start_new_session=True,
+        **options,
+    )
+    if keeper:
+        keeper.theirs.close()
+    return process, keeper

@@ -26,7 +26,7 @@ from tests.fake_hub import Repository, State, serve, sha256
 from tests.load import faults, traffic
 from tests.load.client import Client, End, send_only
 from tests.load.expected import Reader, expected, single_process
-from tests.load.server import ROOT, SECRET, Process, Server, has_small_disk, remount, running, seed, wait_until
+from tests.load.server import ROOT, SECRET, Powers, Process, Server, powers, remount, running, seed, wait_until
 from tests.load.traffic import Call, asked, pane
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
@@ -61,9 +61,14 @@ def hub() -> State:
 
 
 @pytest.fixture(scope="module")
-def server(hub: State, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def able(tmp_path_factory: pytest.TempPathFactory) -> Powers:
+    return powers(tmp_path_factory.mktemp("disk"))
+
+
+@pytest.fixture(scope="module")
+def server(hub: State, able: Powers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("load")
-    disk = DISK_BYTES if has_small_disk(tmp_path_factory.mktemp("disk")) else 0
+    disk = DISK_BYTES if able.disk else 0
     seed(folder / ("seed-7c1f" if disk else "cache-7c1f"), ["qwen3"], [])
     with serve(hub) as endpoint:
         environment = {"HF_ENDPOINT": endpoint, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
@@ -216,9 +221,9 @@ def full_disk(server: Server) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def read_only(server: Server) -> Iterator[None]:
-    """Mount the disk read-only, or where a process has none of its own, forbid writing to its folders."""
-    if server.small_disk:
+def read_only(server: Server, way: str) -> Iterator[None]:
+    """Mount the disk read-only, or forbid writing to its folders."""
+    if way == "remount":
         remount(server, read_only=True)
         try:
             yield
@@ -280,16 +285,21 @@ def test_a_full_disk_refuses_what_would_be_kept_and_nothing_else(server: Server,
     nothing_left(server)
 
 
-def test_a_read_only_cache_refuses_what_would_be_kept_and_nothing_else(server: Server, hub: State, good: str) -> None:
+@pytest.mark.parametrize("way", ["remount", "modes"])
+def test_a_read_only_cache_refuses_what_would_be_kept_and_nothing_else(
+    server: Server, hub: State, good: str, able: Powers, way: str
+) -> None:
+    if not getattr(able, way):
+        pytest.skip(able.why)
     before = exported(server)
-    with read_only(server):
-        for end in keeps(server, hub, "sealed").values():
+    with read_only(server, way):
+        for end in keeps(server, hub, f"sealed-{way}").values():
             refused(end, "ArtifactUnavailable")
             assert not end.leaks, end.leaks
         serves(server, good)
         assert exported(server) == before
         answered(view(visitor(server), pane("qwen3")))
-    for end in keeps(server, hub, "unsealed").values():
+    for end in keeps(server, hub, f"unsealed-{way}").values():
         answered(end)
     nothing_left(server)
 
