@@ -340,6 +340,18 @@ def test_work_for_a_client_who_left_ends_within_a_second(server: Server, how: st
         time.sleep(0.02)
 
 
+def test_a_queued_call_is_dropped_when_nobody_opens_its_stream(server: Server) -> None:
+    before = server.status()["admission"]["unheard"]
+    given = {"request": json.loads(FIELDS["messages"]), "tokenizer": "bytes", "template_text": BURN}
+    event = json.loads(server.open("gradio_api/call/v2/inspect", given)[2])["event_id"]
+    server.until(lambda said: said["admission"]["running"] == 1, 10)
+    server.until(lambda said: said["admission"]["unheard"] == before + 1, 10)
+    server.until(lambda said: said["admission"]["running"] == 0, 5)
+    assert burning(server) == []
+    late = server.open(f"gradio_api/call/v2/inspect/{event}")[2]
+    assert b"TimeLimit" in late and b"nobody opened the stream" in late
+
+
 def burning(server: Server) -> list[int]:
     """Children of the sandbox that use the processor."""
 

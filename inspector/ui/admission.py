@@ -39,7 +39,7 @@ TICK_S = 0.05
 class Bounds:
     """How much is admitted; `children`: places of both kinds that are taken at a time. Of the places for models an address has at most half. Units: calls; `wait_s` seconds; `body_bytes` of one request, `address_bytes` of all that one
     address has under way, `total_bytes` of all addresses, `body_s` seconds for one to arrive; `streams`: answers that an address reads at a time,
-    `requests`: of all kinds that it has under way; `answer_bytes`: of answers that it has not read yet, `answers_bytes` that all have not."""
+    `requests`: of all kinds that it has under way; `unheard_s`: how long a queued call goes on while nobody reads its stream; `answer_bytes`: of answers that it has not read yet, `answers_bytes` that all have not."""
 
     places: int
     model_places: int
@@ -58,19 +58,20 @@ class Bounds:
     requests: int
     answer_bytes: int
     answers_bytes: int
+    unheard_s: float
 
 
 # For oneself: nothing that a person does comes near these.
 LOCAL = Bounds(
     places=max(16, 4 * _CORES), model_places=8, children=max(16, 4 * _CORES) + 8, session_running=16, session_waiting=256, address_running=32, address_waiting=1024,
     waiting=1024, wait_s=600.0, body_bytes=256 << 20, address_bytes=1 << 30, total_bytes=4 << 30, body_s=600.0, streams=1024, requests=4096,
-    answer_bytes=1 << 30, answers_bytes=4 << 30,
+    answer_bytes=1 << 30, answers_bytes=4 << 30, unheard_s=600.0,
 )  # fmt: skip
 # For strangers: of the children that there may be (4 a core), two are for those that a model's call needs. A page with six panes asks for six at a time and compares five: eleven wait at most.
 PUBLIC = Bounds(
     places=max(2, 4 * _CORES - 2), model_places=2, children=max(4, 4 * _CORES), session_running=2, session_waiting=16, address_running=max(2, 2 * _CORES - 1), address_waiting=48,
     waiting=256, wait_s=20.0, body_bytes=4 << 20, address_bytes=32 << 20, total_bytes=256 << 20, body_s=30.0, streams=32, requests=128,
-    answer_bytes=16 << 20, answers_bytes=64 << 20,
+    answer_bytes=16 << 20, answers_bytes=64 << 20, unheard_s=5.0,
 )  # fmt: skip
 
 
@@ -101,7 +102,7 @@ class Admission:
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
-        self.refused = self.admitted = 0
+        self.refused = self.admitted = self.unheard = 0
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._waiting: OrderedDict[str, OrderedDict[str, list[_Ticket]]] = OrderedDict()  # longest not served first
@@ -183,6 +184,12 @@ class Admission:
             if not ticket.running and not ticket.granted.done():
                 self._refuse(ticket, CallCancelled())
 
+    def drop_unheard(self, ticket: _Ticket) -> None:
+        """Give a call up whose client never came for the answer."""
+        with self._lock:
+            self.unheard += 1
+        self.cancel(ticket)
+
     def cancel_session(self, address: str, session: str, lane: str | None = None) -> None:
         """Give up what a session asked: all, or what waits in one of its lanes."""
         with self._lock:
@@ -242,7 +249,7 @@ class Admission:
         return min(10, 1 + math.ceil(waiting / (2 * self.bounds.places)))
 
     def status(self) -> dict[str, int]:
-        """Count the calls that run and wait, those admitted and refused since the start."""
+        """Count the calls that run and wait, those admitted, refused and dropped unheard since the start."""
         with self._lock:
             running = {pool: self._running[("pool", pool)] for pool in self._places}
             waiting = sum(1 for _ticket in self._all())
@@ -252,6 +259,7 @@ class Admission:
             "waiting": waiting,
             "admitted": self.admitted,
             "refused": self.refused,
+            "unheard": self.unheard,
         }
 
     # ---- with the lock held ---------------------------------------------------------------------------------------

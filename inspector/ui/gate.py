@@ -134,6 +134,7 @@ class _Call:
     ticket: Any = None
     taken: bool = False
     over: bool = False
+    unheard: bool = False  # given up: nobody opened its stream
     size: int = 0  # bytes of its answer, or nearly
     event: str = ""  # Gradio's name of it, where it is queued
     read: bool = False  # or dropped
@@ -412,12 +413,17 @@ class Gate:
         return event
 
     async def _kept(self, app: Any, key: str, call: _Call, held: contextlib.ExitStack) -> None:
-        """Wait for the end of a queued call, then forget the answer that nobody fetches."""
-        waited = 0.0
+        """Wait for the end of a queued call, then forget the answer that nobody fetches. One whose stream nobody reads is
+        given up after a while."""
+        waited = unheard = 0.0
         with held:
             while not call.over and (call.taken or waited < self.bounds.wait_s) and not call.ticket.cancel.is_set():
                 await asyncio.sleep(0.25)
                 waited += 0.25
+                unheard = 0.0 if self._streams[f"of {key}"] else unheard + 0.25
+                if unheard >= self.bounds.unheard_s and not call.over:
+                    call.unheard = True
+                    self.admission.drop_unheard(call.ticket)
         self._unread.append(call)
         self._drop_most(call.caller.address)
         waited = 0.0
@@ -622,6 +628,10 @@ def served(request: Any, name: str, admission: Admission) -> Iterator[Callable[[
         admission.wait(ticket)
         with asked_by(call.caller):
             yield told
+    except CallCancelled:
+        if call.unheard:
+            raise _unheard(admission.bounds.unheard_s) from None
+        raise
     finally:
         if ticket is not None:
             admission.leave(ticket)
@@ -842,6 +852,16 @@ def fault_error() -> InspectorError:
         "the page's server failed on this request",
         stage="sandbox",
         remedy="this is a fault of the tool: please report it",
+    )
+
+
+def _unheard(seconds: float) -> InspectorError:
+    return InspectorError(
+        ErrorKind.TimeLimit,
+        f"the call was dropped: nobody opened the stream of its answer within {seconds:g} s",
+        stage="sandbox",
+        where={"limit": "unheard_s"},
+        remedy="call again, and open its stream at once",
     )
 
 

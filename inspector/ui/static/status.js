@@ -31,7 +31,7 @@ const serverRows = ({ mode, isolation, limits, children, admission: calls, model
   if (isolation) rows.push(['children', t('server_children_are', { ...children, most: limits.children })]);
   rows.push(['calls', t('server_calls_are', { running: calls.running, places: calls.places, waiting: calls.waiting, most: calls.most_waiting, model: calls.running_model, model_places: calls.places_model })]);
   rows.push(['share', t('server_share_are', { running: calls.most_session_running, waiting: calls.most_session_waiting, address: calls.most_address_running })]);
-  rows.push(['refused', t('server_refused_are', { admitted: number(calls.admitted), refused: number(calls.refused) })]);
+  rows.push(['refused', t('server_refused_are', { admitted: number(calls.admitted), refused: number(calls.refused), unheard: number(calls.unheard) })]);
   rows.push(['model', t(model.running ? 'server_model_runs' : 'server_model_none', { starts: model.starts })], ['privacy', t('server_kept')]);
   return rows;
 };
