@@ -165,11 +165,13 @@ def scan_command(
                 print("inspector: stopped; the same command goes on from here", file=sys.stderr)
                 raise
         source.check_unchanged(rows)
-        if logits_sample is not None:
-            from inspector.cli_scanned import ask_model
+        try:
+            if logits_sample is not None:
+                from inspector.cli_scanned import ask_model
 
-            ask_model(out, logits_sample, seed, model, backend, backend_url)
-        _summarise(out, page)
+                ask_model(out, logits_sample, seed, model, backend, backend_url)
+        finally:  # the scan is whole, whether or not a model answers
+            _summarise(out, page)
         return counted(out, wanted)
 
     result = _run(work, as_json, schema=SCHEMA)

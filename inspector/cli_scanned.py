@@ -158,7 +158,7 @@ def print_summary(value: dict[str, Any]) -> None:
                 f"{finding['rule']}: {finding['title'] or ''}{of_side(finding['rule'])}",
             )
         )
-    training, control, compare = value["training"], value["control"], value["compare"]
+    training, control, compare, logits = value["training"], value["control"], value["compare"], value["logits"]
     print(_line("training", training["nothing_trained"], "no trained token"))
     for alarm in training["alarms"]:
         print(_line("alarm", alarm, alarm["alarm"] + of_side(alarm["alarm"])))
@@ -173,6 +173,9 @@ def print_summary(value: dict[str, Any]) -> None:
                 print(_line("A and B", compare[name], title))
         for reason in compare["reasons"]:
             print(_line("reason", reason, reason["reason_code"]))
+    if logits is not None:
+        said = f"of {logits['asked']:,} rows answered by {logits['model']} ({logits['backend']})"
+        print(visible(f"logits    {logits['answered']:>9,}  {said}"))
 
 
 def print_skipped(skipped: dict[str, Any]) -> None:

@@ -66,3 +66,38 @@ def test_a_wrong_setting_a_wrong_pairing_and_no_server_are_named(chat: str, tmp_
     nowhere = run(chat, "--backend", "openai", "--json")
     assert nowhere.exit_code == 2 and conforms(json.loads(nowhere.stdout))["error"]["kind"] == "OptionInvalid"
     assert run(chat, "--dtype", "int3").exit_code == 2
+
+
+def test_rows_of_a_scan_are_sent_to_a_model_and_a_server_that_is_down_leaves_the_scan_whole(tmp_path: Path) -> None:
+    texts = ("What is the capital of France?", "Count to three.", "When is high tide?")
+    rows = [{"messages": [{"role": "user", "content": text}]} for text in texts]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"messages": 5}]))
+    out = tmp_path / "out"
+    common = ["scan", str(tmp_path / "rows.jsonl"), "--b", "smollm2,chatml", "--generation-prompt", "--clock",
+              "2026-01-31T09:30:00", "--out", str(out), "--logits-sample", "2"]  # fmt: skip
+
+    def summary() -> Any:
+        return conforms(json.loads((out / "summary.json").read_bytes()))
+
+    down = CliRunner().invoke(app, [*common, "--backend", "openai", "--backend-url", "http://127.0.0.1:1", "--json"])
+    assert down.exit_code == 3, down.output
+    error = json.loads(down.stdout)["error"]
+    assert error["kind"] == "ServerUnreachable" and error["remedy"] and "127.0.0.1" in error["message"]
+    whole = summary()
+    assert whole["scan"]["complete"] and whole["rows"]["total"] == 4 and whole["logits"] is None
+    assert "rows.jsonl" in (out / "report.html").read_text() and not (out / "logits.json").exists()
+
+    fine = CliRunner().invoke(app, [*common, "--backend", "local", "--seed", "1"])
+    assert fine.exit_code == 0, fine.output
+    logits = summary()["logits"]
+    assert (logits["asked"], logits["answered"], logits["backend"], logits["model"]) == (2, 2, "local", "smollm2")
+    assert all(row["error"] is None and len(row["top"]) == 5 and row["b"]["top"] for row in logits["rows"])
+    answer, one = logits["rows"][0], tmp_path / "one.json"
+    one.write_text(json.dumps(rows[answer["row"]]["messages"]))  # asked alone, it is answered alike
+    alone = json.loads(run(str(one), "--b", "smollm2,chatml", "--json").stdout)["verdict"]
+    tops = sorted((row for row in alone["rows"] if row["cells"][0]), key=lambda row: row["cells"][0]["rank"])
+    assert [top["piece"] for top in answer["top"]] == [row["piece"] for row in tops[:5]]
+    assert answer["tokens"] == alone["sides"][0]["tokens"] and answer["kl"] == alone["distances"][0]["kl_ab"]
+    report = (out / "report.html").read_text()
+    assert "2 of 2 rows, chosen by seed 1, answered by " in report
+    assert "of 2 rows answered by smollm2 (local)" in CliRunner().invoke(app, ["summary", str(out)]).stdout
