@@ -26,6 +26,7 @@ from inspector.tokenizers.base import AddedToken, RawEncoding, TokenizerArtifact
 from inspector.tokenizers.bytetable import ByteTable, Form
 from inspector.tokenizers.config import TokenizerConfig, chat_templates_of, check_encoding, invalid, read_config
 from inspector.tokenizers.file_facts import CutsAndPads, FileFacts, read_facts
+from inspector.tokenizers.pieces import WORDS, PieceEncoder, patterns_of
 from inspector.tokenizers.sections import SECTIONS_FROM, SectionEncoder, walls_of
 
 _T = TypeVar("_T")
@@ -198,22 +199,38 @@ class FastTokenizer:
             return None
         backend = self._inner if self._shape.first_only else self._backend
 
-        def encode_batch(pieces: list[str]) -> list[list[int]]:
+        def encode_batch(texts: list[str]) -> list[list[int]]:
             encodings = guarded(
-                lambda: backend.encode_batch_fast(pieces, add_special_tokens=False),
+                lambda: backend.encode_batch_fast(texts, add_special_tokens=False),
                 "the text cannot be encoded",
                 "encode",
             )
             return [encoding.ids for encoding in encodings]
 
+        by_piece = self._by_piece(backend, walls, encode_batch)
+
         return SectionEncoder(
             walls,
             self._bytes,
-            encode_batch,
+            encode_batch
+            if by_piece is None
+            else lambda texts: guarded(lambda: by_piece.encode(texts), "the text cannot be encoded", "encode"),
             lambda piece: _encode(backend, piece, self._bytes, self._shape.form),
             lambda piece: _encode(self._backend, piece, self._bytes, self._shape.form),
             lines_part=_lines_part(self._backend, self.added_tokens),
         )
+
+    def _by_piece(
+        self, backend: LibraryTokenizer, walls: dict[str, int], encode: Callable[[list[str]], list[list[int]]]
+    ) -> PieceEncoder | None:
+        """Give what encodes sections from a table of pieces; None where the pre-tokenizer's pieces are not known to be told."""
+        steps = flatten(state_of(backend.normalizer))
+        normal = [step.get("type") for step in steps if step != {"type": "Sequence", "normalizers": []}]
+        patterns = patterns_of(flatten(state_of(backend.pre_tokenizer)), backend.model)
+        if patterns is None or normal not in ([], ["NFC"]):
+            return None
+        literals = [token.content for token in self.added_tokens if token.content and token.content not in walls]
+        return PieceEncoder(backend, patterns, literals, encode, composes=bool(normal))
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:
         before, after = self._before, self._after
@@ -434,12 +451,7 @@ def _unprefixed(backend: LibraryTokenizer) -> tuple[Any, Any]:
 
 # Patterns in which every alternative that takes a line feed ends with it, or takes nothing but white space (and slashes)
 # after it, whatever follows; none looks back.
-_LINES_PART = tuple(
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
-    + digits
-    + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    for digits in (r"\p{N}", r"\p{N}{1,3}")
-)
+_LINES_PART = WORDS
 
 
 def _lines_part(backend: LibraryTokenizer, added: Sequence[AddedToken]) -> bool:
