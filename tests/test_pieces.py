@@ -71,7 +71,7 @@ def test_every_character_is_cut_as_the_library_cuts(preset: str) -> None:
 
 def random_text(rng: random.Random, literals: list[str]) -> str:
     parts = []
-    for _ in range(rng.randrange(1, 60)):
+    for _ in range(rng.randrange(1, 20)):
         kind = rng.random()
         if kind < 0.01 and literals:
             parts.append(rng.choice(literals))
