@@ -24,7 +24,7 @@ def encoder(preset: str) -> PieceEncoder:
     def library(texts: list[str]) -> list[list[int]]:
         return [found.ids for found in tokenizer._backend.encode_batch_fast(texts, add_special_tokens=False)]
 
-    made = tokenizer._by_piece(tokenizer._backend, {}, library)
+    made = tokenizer._by_piece(tokenizer._backend, library)
     assert made is not None
     return made
 
@@ -127,4 +127,4 @@ def test_a_wrong_piece_is_noticed_and_ends_the_table(monkeypatch: pytest.MonkeyP
 def test_other_pre_tokenizers_have_no_table() -> None:
     for preset in ("gemma3", "minilm"):
         tokenizer = load_tokenizer(resolve_tokenizer(preset))
-        assert tokenizer._by_piece(tokenizer._backend, {}, lambda texts: []) is None
+        assert tokenizer._by_piece(tokenizer._backend, lambda texts: []) is None

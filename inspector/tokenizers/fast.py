@@ -207,7 +207,7 @@ class FastTokenizer:
             )
             return [encoding.ids for encoding in encodings]
 
-        by_piece = self._by_piece(backend, walls, encode_batch)
+        by_piece = self._by_piece(backend, encode_batch)
 
         return SectionEncoder(
             walls,
@@ -221,7 +221,7 @@ class FastTokenizer:
         )
 
     def _by_piece(
-        self, backend: LibraryTokenizer, walls: dict[str, int], encode: Callable[[list[str]], list[list[int]]]
+        self, backend: LibraryTokenizer, encode: Callable[[list[str]], list[list[int]]]
     ) -> PieceEncoder | None:
         """Give what encodes sections from a table of pieces; None where the pre-tokenizer's pieces are not known to be told."""
         steps = flatten(state_of(backend.normalizer))
@@ -229,7 +229,7 @@ class FastTokenizer:
         patterns = patterns_of(flatten(state_of(backend.pre_tokenizer)), backend.model)
         if patterns is None or normal not in ([], ["NFC"]):
             return None
-        literals = [token.content for token in self.added_tokens if token.content and token.content not in walls]
+        literals = [token.content for token in self.added_tokens if token.content]
         return PieceEncoder(backend, patterns, literals, encode, composes=bool(normal))
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:

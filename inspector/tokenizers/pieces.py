@@ -60,7 +60,7 @@ _FOLDED = re.compile(r"\(\?i:([^()]*)\)")
 
 class PieceEncoder:
     """Ids of texts between control tokens. `encode` gives the library's ids of several such texts, `literals` are the
-    added tokens that a text may still spell. Safe to use from several threads."""
+    added tokens, with one of which a text is the library's. Safe to use from several threads."""
 
     def __init__(
         self,
