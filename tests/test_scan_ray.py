@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import pickle
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -75,14 +78,35 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in [folder / "manifest.json", *sorted((folder / "rows").iterdir())]}
 
 
+# What `scan --engine ray --ray-address ADDRESS --workers 1` runs, in a program of its own.
+JOINS = """
+import json, pickle, sys
+from inspector.cli_scan import _engine
+from inspector.scan.output import open_output
+from inspector.scan.source import open_source
+
+told = []
+address, folder, data, kept = sys.argv[1:]
+plan = pickle.load(open(kept, "rb"))
+run = _engine("ray", address, 1)
+done = run(plan, open_output(folder, plan, open_source([data], rows_per_part=4)), tell=lambda *each: told.append(each))
+print(json.dumps([done.parts, done.rows, done.skipped, *map(sum, zip(*told))]))
+"""
+
+
 def test_both_engines_write_the_same_bytes_and_a_killed_worker_loses_and_doubles_no_row(
     cluster: None, data: Path, plan: ScanPlan, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
+    import ray
+
     told: list[tuple[int, int]] = []
-    done = ray_engine.run(plan, opened(data, tmp_path / "out", plan), workers=2, tell=lambda *each: told.append(each))
-    assert (done.parts, done.rows, done.skipped) == (10, 40, 0)
+    (tmp_path / "plan").write_bytes(pickle.dumps(plan))
+    command = [sys.executable, "-c", JOINS, ray.get_runtime_context().gcs_address, str(tmp_path / "out"), str(data)]
+    joined = subprocess.run([*command, str(tmp_path / "plan")], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert joined.returncode == 0, joined.stderr[-4000:]
+    assert json.loads(joined.stdout) == [10, 40, 0, 40, 3]
     assert files(tmp_path / "out") == expected
-    assert (sum(rows for rows, _errors in told), sum(errors for _rows, errors in told)) == (40, 3)
+    assert ray.cluster_resources()["CPU"] == 2  # who joined has left, and it runs on for who started it
     for part in range(2, 9):  # as after a stop
         (tmp_path / "out" / "rows" / f"part-{part:05d}.parquet").unlink()
     killed: list[int] = []
@@ -95,7 +119,7 @@ def test_both_engines_write_the_same_bytes_and_a_killed_worker_loses_and_doubles
                 os.kill(child.pid, signal.SIGKILL)
 
     told.clear()
-    done = ray_engine.run(plan, opened(data, tmp_path / "out", plan), workers=1, tell=kill)
+    done = ray_engine.run(plan, opened(data, tmp_path / "out", plan), workers=2, tell=kill)
     assert killed and (done.parts, done.skipped) == (7, 12) and sum(rows for rows, _errors in told) == 28
     assert files(tmp_path / "out") == expected
 
