@@ -44,7 +44,8 @@ def scan_command(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE...", help="JSONL, JSON, CSV, Parquet or Arrow files, folders of them, a dataset."
+            metavar="SOURCE...",
+            help="JSONL, JSON (also .gz, .zst), CSV, Parquet or Arrow files, folders of them, a dataset.",
         ),
     ],
     out: Annotated[
@@ -322,7 +323,7 @@ def _print(result: dict[str, Any], out: Path) -> None:
         for key, number in result[name].items():
             print(f"{name:9} {number:>9,}  {visible(key)}")
     for failed in result["failed_files"]:
-        print(f"no rows of {visible(failed['file'])}: {visible(failed['error']['message'])}")
+        print(f"not read, or not whole: {visible(failed['file'])}: {visible(failed['error']['message'])}")
     if result["failed_files"]:
         print(f"files that could not be read: {len(result['failed_files']):,}; that alone is exit code 0, "
               "unless --fail-on failed-files:1 is given")  # fmt: skip

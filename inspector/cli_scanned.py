@@ -138,7 +138,7 @@ def print_summary(value: dict[str, Any]) -> None:
     for failed in scan["failed_files"]:
         print(f"file      {visible(failed['file'])}: {visible(failed['error']['message'])}")
     if scan["failed_files"]:
-        print(f"failed    {len(scan['failed_files']):>9,}  files that could not be read; none of their rows is counted")
+        print(f"failed    {len(scan['failed_files']):>9,}  files that could not be read, or not to their end")
     print_skipped(scan["skipped_files"])
     print(f"rows      {rows['total']:,}, of which {rows['failed']['rows']:,} refused")
     for error in value["errors"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 from pathlib import Path
@@ -55,8 +56,14 @@ def as_arrow(path: Path) -> None:
         writer.write_table(whole, max_chunksize=2)
 
 
+def as_packed_lines(path: Path) -> None:
+    as_lines(path)
+    path.write_bytes(gzip.compress(path.read_bytes()))
+
+
 FORMS = {
     "a.jsonl": as_lines,
+    "a.jsonl.gz": as_packed_lines,
     "a.json": as_array,
     "b.json": as_array_lines,
     "a.csv": as_csv,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import io
 import json
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from typer.testing import CliRunner
 
 from inspector import schemas
 from inspector.cli import app
-from inspector.errors import InspectorError
+from inspector.errors import ErrorKind, InspectorError
+from inspector.scan import packed
 from inspector.scan import source as source_module
 from inspector.scan.counts import Threshold
 from inspector.scan.engine import run_part
@@ -280,13 +283,13 @@ def test_a_change_anywhere_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_scan_into_its_own_source_goes_on_and_other_files_are_named(tmp_path: Path) -> None:
     lines(tmp_path / "a.jsonl", [{"messages": chat("Hi", "Ho")}] * 3)
     (tmp_path / "sub").mkdir()
-    for name in ("notes.txt", "more.jsonl.gz", ".hidden", "sub/table.xlsx"):
+    for name in ("notes.txt", "more.csv.gz", ".hidden", "sub/table.xlsx"):
         (tmp_path / name).write_text("x")
     chosen = plan(side(tokenizer="bytes"), prefix=False)
     for _ in range(2):
         source = open_source([tmp_path])
         assert [file.name for file in source.files] == ["a.jsonl"]
-        assert source.skipped_files() == {"count": 3, "files": ["more.jsonl.gz", "notes.txt", "sub/table.xlsx"]}
+        assert source.skipped_files() == {"count": 3, "files": ["more.csv.gz", "notes.txt", "sub/table.xlsx"]}
         out = open_output(tmp_path / "sub" / "scanned", chosen, source)
         for part in out.pending():
             out.write(part, run_part(chosen, source, part, measured))
@@ -295,6 +298,65 @@ def test_a_scan_into_its_own_source_goes_on_and_other_files_are_named(tmp_path: 
     )
     (tmp_path / "manifest.json").write_text(json.dumps({"messages": chat("A row of its own")}))
     assert [file.name for file in open_source([tmp_path]).files] == ["a.jsonl", "manifest.json"]
+
+
+def test_packed_lines_are_the_lines_inside_and_damage_and_bombs_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    rows = [{"messages": [{"role": "user", "content": f"row {k} " + "x" * (k * 7 % 50)}]} for k in range(700)]
+    text = lines(plain / "a.jsonl", rows).read_bytes()
+    (plain / "b.json").write_text(json.dumps(rows[:5]))
+    whole = tmp_path / "packed"
+    whole.mkdir()
+    half = text.index(b"\n", len(text) // 2) + 1
+    (whole / "a.jsonl.gz").write_bytes(gzip.compress(text[:half]) + gzip.compress(text[half:]) + b"\0" * 512)
+    (whole / "b.json.gz").write_bytes(gzip.compress((plain / "b.json").read_bytes()))
+    (whole / "c.jsonl.zst").write_bytes(pa.Codec("zstd").compress(text, asbytes=True))
+
+    def read(place: Path) -> Iterator[tuple[Any, ...]]:
+        source = open_source([place], rows_per_part=300)
+        assert not source.failed and not source.skipped
+        for part in source.parts:
+            for batch in read_part(source, part):
+                yield from zip([batch.file.partition(".")[0]] * len(batch), batch.numbers, batch.offsets, batch.data)
+
+    known = list(read(plain))
+    assert len(known) == 705 and [row for row in read(whole) if row[0] != "c"] == known
+    assert [row[1:] for row in read(whole) if row[0] == "c"] == [row[1:] for row in known if row[0] == "a"]
+
+    packed_text = gzip.compress(text)
+    flipped = bytearray(packed_text)
+    flipped[-6] ^= 1  # the checksum: all is there, and not to be trusted
+    zst = (whole / "c.jsonl.zst").read_bytes()
+    for name, data, least in (
+        ("cut.jsonl.gz", packed_text[:-200], 600), ("flipped.jsonl.gz", bytes(flipped), 700), ("none.jsonl.gz", text, 0),
+        ("more.jsonl.gz", packed_text + b"no gzip", 700), ("cut.json.gz", gzip.compress(b"[1,2,3]")[:-9], 0),
+        ("cut.jsonl.zst", zst[:-40], 0),
+    ):  # fmt: skip
+        folder = tmp_path / f"broken-{name}"
+        folder.mkdir()
+        (folder / name).write_bytes(data)
+        lines(folder / "z.jsonl", rows[:3])
+        source = open_source([folder])
+        (failed,) = source.failed
+        there = source.rows - 3
+        assert failed.name == name and least <= there <= 700, (name, there, failed.error.message)
+        assert failed.error.kind is ErrorKind.InputInvalid and (f"the {there:,} rows" in failed.error.message) is (
+            there > 0
+        )
+        found = [row for part in source.parts for batch in read_part(source, part) for row in batch.data]
+        assert found[:there] == text.splitlines()[:there]
+
+    bomb = tmp_path / "bomb"
+    bomb.mkdir()
+    (bomb / "bomb.jsonl.gz").write_bytes(gzip.compress(b"x" * 3_000_000))
+    lines(bomb / "z.jsonl", rows[:3])
+    monkeypatch.setattr(packed, "FREE_BYTES", 1_000_000)
+    source = open_source([bomb])
+    assert source.rows == 3 and source.failed[0].error.kind is ErrorKind.InputTooLarge
+    assert "1,000,000" in source.failed[0].error.message
 
 
 def test_what_cannot_be_read_at_all_is_an_error_and_some_of_it_can_be_one(tmp_path: Path) -> None:
@@ -307,10 +369,12 @@ def test_what_cannot_be_read_at_all_is_an_error_and_some_of_it_can_be_one(tmp_pa
         ("table.json", b"[]"),
     ):
         (data / name).write_bytes(held)
-    (tmp_path / "a.jsonl.gz").write_bytes(b"\x1f\x8b")
+    for name in ("a.jsonl.gz", "a.csv.gz"):
+        (tmp_path / name).write_bytes(b"\x1f\x8b")
     for given, named in (
         (data, ("cut.parquet", "blank.jsonl: it holds no row", "empty.csv", "table.json")),
-        (tmp_path / "a.jsonl.gz", ("a.jsonl.gz", "unpack it")),
+        (tmp_path / "a.jsonl.gz", ("a.jsonl.gz", "end early")),
+        (tmp_path / "a.csv.gz", ("a.csv.gz", "unpack it")),
     ):
         ran = runner.invoke(app, ["scan", str(given), "--out", str(out), "--tokenizer", "bytes"])
         assert ran.exit_code == 2 and all(name in ran.stderr for name in named) and not out.exists(), ran.output

@@ -11,17 +11,19 @@ import json
 import os
 import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import Options, make_options
+from inspector.scan import packed
 from inspector.scan.output import MANIFEST, ROWS, read_manifest
 from inspector.scan.plan import ScanPlan
-from inspector.scan.source import Part, RowBatch, Source, SourceFile, find_row, fingerprint, read_part
+from inspector.scan.source import Part, RowBatch, Source, SourceFile, find_row, fingerprint, is_packed, read_part
 from inspector.sources.cache import cache_dir, workspace
 
+MOST_UNPACKED = 2  # files that stay unpacked for the next row
 MOST_KNOWN = 50  # scans that are remembered
 _ID = 16  # hexadecimal digits of a scan's id
 
@@ -61,6 +63,9 @@ def pick(folder: str | Path, file: str, row: int) -> Picked:
     path = os.path.join(manifest["root"], file)
     _check_unchanged(path, entry)
     known = SourceFile(file, path, entry["format"], entry["bytes"], entry["fingerprint"])
+    if is_packed(file):
+        known = replace(known, path=packed.unpacked(path).path, packed=path)
+        packed.keep_newest(MOST_UNPACKED)
     piece = find_row(known, row, _offset(Path(folder), file, row))
     if piece is None:
         raise _bad(f"{file} has no row {row:,}", "rows are numbered from 0")

@@ -155,7 +155,7 @@ class _Report:
                                  "The same command goes on with the others.", class_="bad"))  # fmt: skip
         if failed:
             rows = [[text(file["file"]), sentence(file["error"]["message"])] for file in failed]
-            said += [tag("p", f"Files that cannot be read: {len(failed):,}. None of their rows is counted.", class_="bad"),
+            said += [tag("p", f"Files that cannot be read, or not to their end: {len(failed):,}.", class_="bad"),
                      _table(("file", "why"), rows)]  # fmt: skip
         skipped = self.scan["skipped_files"]
         if skipped["count"]:

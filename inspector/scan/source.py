@@ -1,6 +1,7 @@
 """The rows of a dataset: files found, cut into parts, and read back part by part, with bounded memory.
 
-SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of them, or a folder that `datasets` saved. Finding
+SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of them, or a folder that `datasets` saved; JSON Lines and
+JSON also packed as .gz or .zst (packed.py). Finding
 and cutting looks at line ends, quotes, brackets and footers only. No row is parsed here: JSON and CSV rows go on as the
 bytes they are, rows of the columnar formats as Arrow IPC; rows.py reads both, in a child. A file that cannot be cut is a
 `FailedFile`, a stretch that cannot be read gives `unreadable` rows, a file of a folder that is of no format that is read
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from inspector.errors import ErrorKind, InspectorError
+from inspector.scan import packed
 from inspector.scan.plan import ROWS_PER_BATCH, ROWS_PER_PART, SCHEMA_VERSION
 
 MAX_ROW_BYTES = 64_000_000  # as a request's
@@ -40,6 +42,8 @@ FORMATS = {
     ".jsonl": "lines", ".ndjson": "lines", ".json": "json", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
 }  # fmt: skip
+PACKED_FORMATS = {text + ending: FORMATS[text] for text in (".jsonl", ".ndjson", ".json") for ending in packed.ENDINGS}
+_NAMED = f"{', '.join(FORMATS)} (.jsonl and .json also with {' or '.join(packed.ENDINGS)})"
 # Columns that a conversation can be in, or that say more of it; others are not read from a columnar file.
 KNOWN_COLUMNS = (
     "messages", "conversations", "conversation", "prompt", "completion", "chosen", "instruction", "input", "output",
@@ -50,13 +54,15 @@ KNOWN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file: its name below the common root, where it lies, its format, and what it is known again by."""
+    """One file: its name below the common root, where its text lies, its format, and what it is known again by.
+    `packed`: where the file itself lies, if that is another place."""
 
     name: str
     path: str
     format: str
     size: int
     fingerprint: str
+    packed: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give the entry of the manifest's `source`, without the place."""
@@ -65,7 +71,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class FailedFile:
-    """A file of which no row can be had, and why."""
+    """A file of which no row can be had, or none after a damaged place, and why."""
 
     name: str
     error: InspectorError
@@ -194,11 +200,13 @@ def open_source(
             progress(read, sum(sizes), "finding rows")
         name = Path(os.path.relpath(path, root)).as_posix()
         try:
-            file = SourceFile(name, path, _format(path), size, fingerprint(path))
-            file, cut = _cut(file, len(files), min(PIECE_ROWS, rows_per_part))
+            file, damage = found_file(name, path, size)
+            file, cut = _cut_whole(file, damage, len(files), min(PIECE_ROWS, rows_per_part))
         except (InspectorError, OSError) as error:
             failed.append(FailedFile(name, error if isinstance(error, InspectorError) else _unreadable(name, error)))
         else:
+            if damage is not None:
+                failed.append(FailedFile(name, _damaged(name, damage, sum(piece.count for piece in cut))))
             files.append(file)
             pieces += cut
         read += size
@@ -213,6 +221,36 @@ def open_source(
     size = min(rows_per_part, max(PIECE_ROWS, -(-total // LEAST_PARTS)))
     skipped = tuple(Path(os.path.relpath(path, root)).as_posix() for path in others)
     return Source(root, tuple(files), tuple(failed), tuple(_parts(pieces, size)), skipped)
+
+
+def found_file(name: str, path: str, size: int) -> tuple[SourceFile, packed.Unpacked | None]:
+    """Give a file with the place of its text, unpacked if need be; and what was unpacked, where the rest is damaged.
+
+    Errors: InputInvalid, InputTooLarge, CacheFull, OSError.
+    """
+    form, known = _kind(path), fingerprint(path)
+    if _suffix(path) not in PACKED_FORMATS:
+        return SourceFile(name, path, _format_of(path, form), size, known), None
+    text = packed.unpacked(path)
+    file = SourceFile(name, text.path, "lines" if text.damage else _format_of(text.path, form), size, known, path)
+    return file, text if text.damage else None
+
+
+def _cut_whole(
+    file: SourceFile, damage: packed.Unpacked | None, index: int, most: int
+) -> tuple[SourceFile, list[Piece]]:
+    """Cut a file; of a damaged one the lines that are there whole. Errors: InputInvalid, OSError."""
+    if damage is None:
+        return _cut(file, index, most)
+    if _kind(file.packed) == "json" or not damage.whole_lines:
+        raise _damaged(file.name, damage, 0)
+    with open(file.path, "rb") as data:
+        return file, list(_cut_rows(_lines(data, 0, damage.whole_lines), index, most))
+
+
+def _damaged(name: str, damage: packed.Unpacked, rows: int) -> InspectorError:
+    before = f"; the {rows:,} rows before that are read" if rows else ""
+    return _broken(name, f"{damage.damage} after {damage.size:,} bytes of text{before}", "fetch or pack the file again")
 
 
 def _no_row(files: Sequence[SourceFile], failed: Sequence[FailedFile], others: Sequence[str]) -> InspectorError:
@@ -268,7 +306,7 @@ def _in_folder(folder: str, others: list[str]) -> Iterator[str]:
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(name for name in names if name[:1] != "."):
-            if _suffix(name) in FORMATS:
+            if _suffix(name) in FORMATS or _suffix(name) in PACKED_FORMATS:
                 yield f"{path}/{name}"
             else:
                 others.append(f"{path}/{name}")
@@ -291,7 +329,14 @@ def _json(path: str) -> dict[str, Any]:
 
 
 def _suffix(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
+    """Give the ending that says the format: of a packed file both.
+
+    >>> _suffix("a.JSONL.gz"), _suffix("a.v2.json"), _suffix("a.tar.gz")
+    ('.jsonl.gz', '.json', '.gz')
+    """
+    rest, last = os.path.splitext(name.lower())
+    both = os.path.splitext(rest)[1] + last
+    return both if both in PACKED_FORMATS else last
 
 
 def _size(path: str) -> int:
@@ -301,14 +346,25 @@ def _size(path: str) -> int:
         return 0
 
 
-def _format(path: str) -> str:
-    form = FORMATS.get(_suffix(path))
+def is_packed(name: str) -> bool:
+    """Say whether a file is unpacked before it is read."""
+    return _suffix(name) in PACKED_FORMATS
+
+
+def _kind(path: str) -> str:
+    """Give the format that a file's name says. Errors: InputInvalid."""
+    form = FORMATS.get(_suffix(path)) or PACKED_FORMATS.get(_suffix(path))
     if form is None:
         raise InspectorError(
             ErrorKind.InputInvalid, f"{os.path.basename(path)!r} is of no format that is read", stage="source",
             where={"file": os.path.basename(path)},
-            remedy=f"unpack it; read are {', '.join(FORMATS)}" if _suffix(path) in _PACKED else f"give one of {', '.join(FORMATS)}",
+            remedy=f"unpack it; read are {_NAMED}" if _suffix(path) in _PACKED else f"give one of {_NAMED}",
         )  # fmt: skip
+    return form
+
+
+def _format_of(path: str, form: str) -> str:
+    """Give the format of a text, whose name says `form`."""
     if form != "json":
         return form
     with open(path, "rb") as file:
@@ -364,7 +420,7 @@ def check_unchanged(source: Source) -> None:
     """Check, after a scan, that every file is still the one that was cut. Errors: InputInvalid."""
     for file in source.files:
         try:
-            same = fingerprint(file.path) == file.fingerprint
+            same = fingerprint(file.packed or file.path) == file.fingerprint
         except OSError as error:
             raise _unreadable(file.name, error) from None
         if not same:
@@ -701,7 +757,7 @@ def find_row(file: SourceFile, row: int, offset: int | None = None) -> Piece | N
     ends: Any = {"lines": _lines, "array": _elements, "value": _whole, "csv": _records}.get(file.format)
     if ends is not None and offset is not None:
         with open(file.path, "rb") as data:
-            begin, end = next(ends(data, offset, file.size), (0, 0))
+            begin, end = next(ends(data, offset, os.path.getsize(file.path)), (0, 0))
         return Piece(0, row, 1, begin, end, (row,)) if end else None
     for piece in _CUTS[file.format](file, 0, ROWS_PER_PART):
         if piece.first <= row < piece.first + piece.count:
@@ -905,7 +961,7 @@ class _arrow_errors:
 
 
 def _nothing(message: str, remedy: str = "") -> InspectorError:
-    remedy = remedy or f"give a file of {', '.join(FORMATS)}, a folder of them, or a folder that datasets saved"
+    remedy = remedy or f"give a file of {_NAMED}, a folder of them, or a folder that datasets saved"
     return InspectorError(ErrorKind.InputInvalid, message, stage="source", where={"option": "SOURCE"}, remedy=remedy)
 
 
