@@ -103,6 +103,63 @@ def clear_context(context: Any) -> None:
     context.clear_cookies()
 
 
+BENCH = "document.querySelector('#bench .ti').parentNode.bench"
+
+
+class Kept:
+    """A page that the tests of a module follow each other in: a page that opens takes as long as many tests together."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.browser, self.address = browser, address
+        self.inspector: Inspector | None = None
+        self.first: Any = None
+
+    def again(self) -> Inspector:
+        """Give the page as it was at first; a new one if that one is not to be had back, after a test that failed."""
+        if self.inspector is None or not self._put_back(self.inspector):
+            self.close()
+            self.inspector = Inspector(self.browser, self.address)
+            self.first = self.inspector.page.evaluate(f"() => {BENCH}.capture()")
+        return self.inspector
+
+    def _put_back(self, inspector: Inspector) -> bool:
+        page = inspector.page
+        page.mouse.move(0, 0)
+        page.evaluate(
+            f"""state => {{ localStorage.clear(); sessionStorage.clear();
+            {BENCH}.apply(state); document.activeElement.blur(); scrollTo(0, 0); }}""",
+            self.first,
+        )
+        inspector.settle()
+        return bool(page.evaluate(f"() => {BENCH}.capture()") == self.first and not page.query_selector("dialog[open]"))
+
+    def close(self) -> None:
+        if self.inspector is not None:
+            self.inspector.context.close()
+            self.inspector = None
+
+
+@pytest.fixture(scope="module")
+def kept(browser: Any, address: str) -> Iterator[Kept]:
+    page = Kept(browser, address)
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def bench(kept: Kept) -> Iterator[Inspector]:
+    """The module's page as it was at first: for tests that need no visitor of their own, and change neither the
+    language, nor the window, nor what a reload brings back. Others take `open_page`."""
+    inspector = kept.again()
+    try:
+        yield inspector
+        assert inspector.outside == [], "the page asked an outside server"
+        assert inspector.faults == [], "the page's script failed"
+    finally:
+        inspector.outside.clear()
+        inspector.faults.clear()
+
+
 @pytest.fixture
 def open_page(browser: Any, address: str, ordinary_context: Any) -> Iterator[Any]:
     opened: list[Inspector] = []

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from page import ANSWER_MS, HOSTILE, NARROW, WIDE, messages, shot
+from page import ANSWER_MS, HOSTILE, NARROW, WIDE, Inspector, messages, shot
 
 pytestmark = pytest.mark.browser
 
@@ -23,8 +23,7 @@ def test_the_first_screen_compares_two_revisions_that_differ(open_page: Any) -> 
     assert bench.page.locator(".ti-col0 .ti-tok").count() > 10 and bench.page.locator(".ti-col1 .ti-tok").count() > 10
 
 
-def test_pasted_messages_give_the_known_ids_of_both_teaching_tokenizers(open_page: Any) -> None:
-    bench = open_page()
+def test_pasted_messages_give_the_known_ids_of_both_teaching_tokenizers(bench: Inspector) -> None:
     bench.choose("tokenizer0", "bytes")
     bench.choose("template0", "")
     bench.choose("tokenizer1", "bytes")
@@ -35,8 +34,7 @@ def test_pasted_messages_give_the_known_ids_of_both_teaching_tokenizers(open_pag
     assert "same bytes and the same ids" in bench.page.inner_text(".ti-compare")
 
 
-def test_typing_a_key_updates_both_panes_and_keeps_focus_and_text(open_page: Any) -> None:
-    bench = open_page()
+def test_typing_a_key_updates_both_panes_and_keeps_focus_and_text(bench: Inspector) -> None:
     bench.type_in("messages", messages("ab"))
     area = bench.page.locator('[data-in="messages"]')
     area.evaluate("node => { const at = node.value.indexOf('ab') + 1; node.focus(); node.setSelectionRange(at, at); }")
@@ -52,8 +50,7 @@ def test_typing_a_key_updates_both_panes_and_keeps_focus_and_text(open_page: Any
     assert "aXY粘贴b" in bench.pane(1)["text"]
 
 
-def test_broken_json_shows_its_place_under_its_editor_keeps_the_old_result_and_clears_again(open_page: Any) -> None:
-    bench = open_page()
+def test_broken_json_shows_its_place_under_its_editor_keeps_the_old_result_and_clears_again(bench: Inspector) -> None:
     before, good = bench.pane(0), bench.page.input_value('[data-in="messages"]')
     broken = good.replace('"role"', '"role', 1)
     bench.type_in("messages", broken)
@@ -69,15 +66,13 @@ def test_broken_json_shows_its_place_under_its_editor_keeps_the_old_result_and_c
 
 
 @pytest.mark.parametrize("field, text", [("tools", "[{]"), ("documents", '{"a": 1'), ("arguments", '{"messages": []}')])
-def test_each_editor_shows_its_own_error(open_page: Any, field: str, text: str) -> None:
-    bench = open_page()
+def test_each_editor_shows_its_own_error(bench: Inspector, field: str, text: str) -> None:
     bench.type_in(field, text)
     assert bench.error(field) and bench.page.input_value(f'[data-in="{field}"]') == text
     assert [name for name in ("messages", "tools", "documents", "arguments") if bench.error(name)] == [field]
 
 
-def test_a_template_error_shows_under_its_pane_with_its_line_and_the_other_pane_goes_on(open_page: Any) -> None:
-    bench = open_page()
+def test_a_template_error_shows_under_its_pane_with_its_line_and_the_other_pane_goes_on(bench: Inspector) -> None:
     bench.paste_template(0, "one\n{{ raise_exception('no such turn') }}\n")
     assert "no such turn" in bench.error("template0") and "line 2" in bench.error("template0")
     assert bench.error("template1") == ""
@@ -87,8 +82,7 @@ def test_a_template_error_shows_under_its_pane_with_its_line_and_the_other_pane_
     assert bench.error("template0") == "" and bench.pane(0)["text"] == "still alive|"
 
 
-def test_an_unknown_tokenizer_shows_under_its_dropdown(open_page: Any) -> None:
-    bench = open_page()
+def test_an_unknown_tokenizer_shows_under_its_dropdown(bench: Inspector) -> None:
     bench.page.locator('[data-in="tokenizer1"]').select_option(
         index=bench.page.locator('[data-in="tokenizer1"] option').count() - 1
     )
@@ -99,8 +93,7 @@ def test_an_unknown_tokenizer_shows_under_its_dropdown(open_page: Any) -> None:
     assert bench.error("tokenizer1") == ""
 
 
-def test_wrong_options_show_next_to_their_fields(open_page: Any) -> None:
-    bench = open_page()
+def test_wrong_options_show_next_to_their_fields(bench: Inspector) -> None:
     for name, wrong in (("context_window", "many"), ("max_new_tokens", "-1"), ("clock", "yesterday")):
         bench.type_in(name, wrong)
         assert bench.error(name), name
@@ -108,8 +101,7 @@ def test_wrong_options_show_next_to_their_fields(open_page: Any) -> None:
         assert bench.error(name) == "", name
 
 
-def test_the_budget_view_says_what_was_kept_and_dropped_and_a_rejection_shows_by_the_window(open_page: Any) -> None:
-    bench = open_page()
+def test_the_budget_view_says_what_was_kept_and_dropped_and_a_rejection_shows_by_the_window(bench: Inspector) -> None:
     for pane in "01":
         bench.choose(f"tokenizer{pane}", "bytes")
         bench.choose(f"template{pane}", "")
@@ -123,8 +115,7 @@ def test_the_budget_view_says_what_was_kept_and_dropped_and_a_rejection_shows_by
     assert bench.error("context_window")
 
 
-def test_a_split_character_is_one_group_with_its_ids_and_no_replacement_character(open_page: Any) -> None:
-    bench = open_page()
+def test_a_split_character_is_one_group_with_its_ids_and_no_replacement_character(bench: Inspector) -> None:
     for pane in "01":
         bench.choose(f"tokenizer{pane}", "bytes")
         bench.choose(f"template{pane}", "")
@@ -139,8 +130,7 @@ def test_a_split_character_is_one_group_with_its_ids_and_no_replacement_characte
     assert "8a" not in bench.card() and "166" in bench.card(), "the neighbours' ids stand in the card"
 
 
-def test_tokens_can_be_coloured_by_id_and_by_message(open_page: Any) -> None:
-    bench = open_page()
+def test_tokens_can_be_coloured_by_id_and_by_message(bench: Inspector) -> None:
     for pane in "01":
         bench.choose(f"tokenizer{pane}", "bytes")
     bench.type_in("messages", json.dumps([{"role": "user", "content": "zqz"}, {"role": "assistant", "content": "z"}]))
@@ -157,8 +147,7 @@ def test_tokens_can_be_coloured_by_id_and_by_message(open_page: Any) -> None:
     assert "what each message wrote" in bench.page.inner_text(".ti-legend")
 
 
-def test_invisible_characters_are_visible(open_page: Any) -> None:
-    bench = open_page()
+def test_invisible_characters_are_visible(bench: Inspector) -> None:
     bench.type_in("messages", messages("a\u202eb\u200bc\u0007d\te\u00a0f"))
     bench.open("rendered")
     text = bench.page.inner_text(".ti-grid")
@@ -167,8 +156,7 @@ def test_invisible_characters_are_visible(open_page: Any) -> None:
     assert "\u202e" not in text and "\u200b" not in text
 
 
-def test_special_tokens_have_a_second_cue_and_forged_ones_a_third(open_page: Any) -> None:
-    bench = open_page()
+def test_special_tokens_have_a_second_cue_and_forged_ones_a_third(bench: Inspector) -> None:
     bench.type_in("messages", messages("x<|im_end|>y"))
     forged = bench.page.locator(".ti-col0 .f-from_content").first
     assert "⚠" in forged.inner_text() and "<|im_end|>" in forged.inner_text()
@@ -179,8 +167,7 @@ def test_special_tokens_have_a_second_cue_and_forged_ones_a_third(open_page: Any
     assert special.evaluate(weight) != plain.evaluate(weight)
 
 
-def test_the_keyboard_walks_tokens_panes_and_differences(open_page: Any) -> None:
-    bench = open_page()
+def test_the_keyboard_walks_tokens_panes_and_differences(bench: Inspector) -> None:
     bench.page.focus(".ti-grid")
     bench.page.keyboard.press("Home")
     assert "A #0" in bench.card() and "B #0" in bench.card()
@@ -218,8 +205,7 @@ def test_the_keyboard_walks_tokens_panes_and_differences(open_page: Any) -> None
     assert bench.page.evaluate("() => document.activeElement.className") == "ti-grid"
 
 
-def test_selecting_a_token_marks_its_counterpart_in_the_other_pane_and_its_template_line(open_page: Any) -> None:
-    bench = open_page()
+def test_selecting_a_token_marks_its_counterpart_in_the_other_pane_and_its_template_line(bench: Inspector) -> None:
     bench.page.locator(".ti-col0 .f-special").first.click()
     assert bench.page.locator(".ti-col0 .ti-on").count() == 1 and bench.page.locator(".ti-col1 .ti-lk").count() == 1
     assert "template line" in bench.card() and "3c 7c 69 6d" in bench.card()
@@ -232,15 +218,13 @@ def test_selecting_a_token_marks_its_counterpart_in_the_other_pane_and_its_templ
     assert bench.page.locator(".ti-col0.ti-on").count() > 0
 
 
-def test_ids_can_be_shown(open_page: Any) -> None:
-    bench = open_page()
+def test_ids_can_be_shown(bench: Inspector) -> None:
     bench.page.get_by_label("ids", exact=True).check()
     first = bench.page.locator(".ti-col0 .ti-tok .ti-id").first.inner_text()
     assert int(first) == bench.pane(0)["ids"][0]
 
 
-def test_hex_dump_and_record_hold_the_pane(open_page: Any) -> None:
-    bench = open_page()
+def test_hex_dump_and_record_hold_the_pane(bench: Inspector) -> None:
     bench.type_in("messages", messages("héllo"))
     bench.open("bytes")
     shown = "".join(bench.page.locator(".ti-col0 > .ti-byte").all_inner_texts())
@@ -256,8 +240,7 @@ def test_hex_dump_and_record_hold_the_pane(open_page: Any) -> None:
     assert f"int64[1, {len(bench.pane(0)['ids'])}]" in bench.page.inner_text(".ti-arrays >> nth=0")
 
 
-def test_logits_of_the_real_model_come_on_opening_the_tab(open_page: Any) -> None:
-    bench = open_page()
+def test_logits_of_the_real_model_come_on_opening_the_tab(bench: Inspector) -> None:
     for pane, template in ((0, ""), (1, "chatml")):
         bench.choose(f"tokenizer{pane}", "smollm2")
         bench.choose(f"template{pane}", template)
@@ -273,8 +256,7 @@ def test_logits_of_the_real_model_come_on_opening_the_tab(open_page: Any) -> Non
     assert "earlier input" in bench.page.inner_text(".ti-verdictbar")
 
 
-def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
-    bench = open_page()
+def test_hostile_text_in_every_field_runs_no_script(bench: Inspector) -> None:
     for text in HOSTILE:
         bench.type_in("messages", json.dumps([{"role": "user", "content": text}, {"role": text, "content": text}]))
         bench.type_in(
@@ -309,8 +291,7 @@ def test_hostile_text_in_every_field_runs_no_script(open_page: Any) -> None:
     assert bench.page.locator("#bench img, #bench svg, #bench script").count() == 0
 
 
-def test_the_openai_estimate_is_labelled_and_an_unknown_model_is_refused_at_its_field(open_page: Any) -> None:
-    bench = open_page()
+def test_the_openai_estimate_is_labelled_and_an_unknown_model_is_refused_at_its_field(bench: Inspector) -> None:
     bench.type_in("messages", messages("hi"))
     bench.type_in("openai_model", "gpt-4o-mini")
     bench.page.wait_for_function(
@@ -352,16 +333,14 @@ def test_the_interface_speaks_chinese_and_the_dark_switch_works(open_page: Any) 
     assert bench.page.evaluate("() => getComputedStyle(document.querySelector('.ti')).backgroundColor") != before
 
 
-def test_every_editor_and_choice_has_a_name_for_screen_readers(open_page: Any) -> None:
-    bench = open_page()
+def test_every_editor_and_choice_has_a_name_for_screen_readers(bench: Inspector) -> None:
     nameless = bench.page.evaluate("() => Array.from(document.querySelectorAll('#bench textarea, #bench input:not([type=hidden]):not([type=file][hidden]), #bench select, #bench button')).filter(n => !(n.labels && n.labels.length && n.labels[0].textContent.trim()) && !n.getAttribute('aria-label') && !n.textContent.trim()).map(n => n.outerHTML)")  # fmt: skip
     assert nameless == []
     assert bench.page.get_by_label("Messages (JSON)", exact=True).count() == 1
     assert bench.page.get_by_label("A Tokenizer", exact=True).count() == 1
 
 
-def test_a_long_conversation_is_virtualised_and_scrolls_to_its_end(open_page: Any) -> None:
-    bench = open_page()
+def test_a_long_conversation_is_virtualised_and_scrolls_to_its_end(bench: Inspector) -> None:
     bench.type_in("messages", messages("\n".join(f"line {k} of a long text" for k in range(4000))))
     assert len(bench.pane(0)["ids"]) > 20_000
     assert bench.page.locator(".ti-line").count() < 200

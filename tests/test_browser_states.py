@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page import ANSWER_MS, NARROW, messages, shot
+from page import ANSWER_MS, NARROW, Inspector, messages, shot
 
 from inspector.record import sealed
 from inspector.replay import read_record
@@ -17,8 +17,7 @@ BENCH = "document.querySelector('#bench .ti').parentNode.bench"
 SLOW_TEMPLATE = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 
 
-def test_another_choice_marks_its_pane_at_once_and_names_what_is_shown(open_page: Any) -> None:
-    bench = open_page()
+def test_another_choice_marks_its_pane_at_once_and_names_what_is_shown(bench: Inspector) -> None:
     held: list[Any] = []
     bench.page.route("**/component_server*", lambda route: held.append(route))
     bench.page.select_option('[data-in="tokenizer0"]', "bytes")
@@ -31,8 +30,7 @@ def test_another_choice_marks_its_pane_at_once_and_names_what_is_shown(open_page
     assert bench.page.locator("#bench .ti.stale0").count() == 0 and bench.page.inner_text(".ti-head0 .ti-age") == ""
 
 
-def test_a_slow_request_says_what_it_does_and_can_be_cancelled(open_page: Any) -> None:
-    bench = open_page()
+def test_a_slow_request_says_what_it_does_and_can_be_cancelled(bench: Inspector) -> None:
     bench.edit_template(0)
     bench.page.fill('[data-in="template_source0"]', SLOW_TEMPLATE)
     bench.page.wait_for_selector('[data-act="cancel"]:not([hidden])', timeout=ANSWER_MS)
@@ -44,8 +42,7 @@ def test_a_slow_request_says_what_it_does_and_can_be_cancelled(open_page: Any) -
     assert bench.pane(0)["text"] == "quick again" and bench.page.locator(".ti.stale0").count() == 0
 
 
-def test_the_record_is_of_the_time_that_the_shown_text_was_rendered_at(open_page: Any) -> None:
-    bench = open_page()
+def test_the_record_is_of_the_time_that_the_shown_text_was_rendered_at(bench: Inspector) -> None:
     bench.paste_template(0, "{{ strftime_now('%Y-%m-%d %H:%M:%S.%f') }}")
     bench.type_in("messages", messages("hi"))
     shown = bench.pane(0)["text"]
@@ -54,8 +51,7 @@ def test_the_record_is_of_the_time_that_the_shown_text_was_rendered_at(open_page
     assert shown in bench.page.evaluate("() => document.querySelector('.ti').parentNode.bench.state.records[0]")
 
 
-def test_the_header_says_what_the_budget_dropped_and_a_rejection_is_called_one(open_page: Any) -> None:
-    bench = open_page()
+def test_the_header_says_what_the_budget_dropped_and_a_rejection_is_called_one(bench: Inspector) -> None:
     for pane in "01":
         bench.choose(f"tokenizer{pane}", "bytes")
         bench.choose(f"template{pane}", "")
@@ -70,8 +66,7 @@ def test_the_header_says_what_the_budget_dropped_and_a_rejection_is_called_one(o
     assert "✗ required" in row.inner_text() and "✓ kept" not in bench.page.inner_text(".ti-panel")
 
 
-def test_errors_of_small_fields_have_the_width_of_the_form(open_page: Any) -> None:
-    bench = open_page()
+def test_errors_of_small_fields_have_the_width_of_the_form(bench: Inspector) -> None:
     for name in ("context_window", "clock"):
         bench.type_in(name, "wrong")
         field = bench.page.locator(f'[data-field="{name}"] .ti-err').bounding_box()
@@ -102,8 +97,7 @@ def test_the_header_says_what_the_page_is_and_a_failed_pane_keeps_all_its_lines(
     bench.page.screenshot(path=shot("header_narrow"))
 
 
-def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(open_page: Any) -> None:
-    bench = open_page()
+def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(bench: Inspector) -> None:
     bench.open("logits")
     bench.page.wait_for_selector(".ti-logits", timeout=180_000)
     assert "A: probability, rank, log-probability, logit" in bench.page.inner_text(".ti-logits tr:first-child")
@@ -118,8 +112,7 @@ def test_logits_name_their_columns_and_spell_tokens_as_the_token_flow_does(open_
     assert bench.page.locator(".ti-logits").count() == 0
 
 
-def test_another_reference_is_no_error_before_it_is_typed(open_page: Any) -> None:
-    bench = open_page()
+def test_another_reference_is_no_error_before_it_is_typed(bench: Inspector) -> None:
     before = bench.pane(0)
     bench.page.locator('[data-in="tokenizer0"]').select_option(label="other reference…")
     bench.settle()
@@ -163,8 +156,7 @@ def test_a_reload_keeps_the_tab_and_a_second_tab_is_its_own(open_page: Any) -> N
     assert bench.page.input_value('[data-in="template0"]') == "qwq-32b@current"
 
 
-def test_the_record_downloads_as_a_json_file(open_page: Any) -> None:
-    bench = open_page()
+def test_the_record_downloads_as_a_json_file(bench: Inspector) -> None:
     bench.open("record")
     bench.page.wait_for_function("() => document.querySelector('.ti').parentNode.bench.state.records[1].startsWith('{')", timeout=ANSWER_MS)  # fmt: skip
     with bench.page.expect_download() as started:
