@@ -13,10 +13,10 @@ run: $(VENV)/.run npm
 	$(BIN)/python app.py
 
 test: $(VENV)/.test npm browser lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: $(VENV)/.test npm browser lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "full or not full"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "full or not full"
 
 # The table of docs/load.md: on a machine that does nothing else.
 MINUTES ?= 10

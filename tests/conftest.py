@@ -15,10 +15,28 @@ from typing import Any
 import pytest
 from page import CHROMIUM_NAMES, ROOT, WIDE, Inspector, unavailable, wait_for
 
+# The files that take longest, the longest first: begun last, one of them would leave the other process with nothing to do.
+LONG = (
+    "browser", "browser_links", "logits", "cli", "browser_access", "stages", "tokenizers", "tokenizers_families", "faults",
+    "browser_panes", "browser_gallery", "browser_states", "attacks", "soak", "sandbox", "attacks_page", "verdict", "decode",
+    "reasons", "public_page", "tokenizers_mistral", "scan_ray", "browser_model", "browser_template", "browser_tools",
+    "vocabularies", "engines", "sources", "sources_contract", "browser_editor", "browser_training", "backends_openai",
+    "browser_server", "browser_pure", "public", "scan", "share", "browser_dataset", "api", "reading", "recipes", "control",
+)  # fmt: skip
+# Threads of torch that share a core with another process spend most of their time waiting for each other.
+if others := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // others)))
+
 TEXTS = ["Be brief. When is high tide? At noon. Where? user assistant system"] * 4
 TEMPLATE = (
     """{{ bos_token }}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ strftime_now('%d %b %Y') }}"""
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files; within a file, and among the others, the order stays."""
+    places = {f"test_{name}": place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
 
 @pytest.fixture

@@ -328,7 +328,7 @@ def _powers(folder: Path, size: int) -> Powers:
         place.chmod(0o555)
         tried["modes"] = [wrote("fourth")]
     except (OSError, ValueError):  # it has ended
-        tried = {"disk": [process.communicate()[1].strip()]}
+        tried = {"disk": [process.communicate()[1].strip().rpartition("\n")[2]]}
     finally:
         process.stdin.close()
         process.wait()
