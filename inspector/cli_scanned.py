@@ -130,7 +130,8 @@ def _side(name: str, picked: Picked) -> int:
 
 def print_summary(value: dict[str, Any]) -> None:
     """Print a summary for people: the numbers that decide, each with a first row."""
-    from inspector.scan.report import SIDES, of_side
+    from inspector.scan.report import SIDES
+    from inspector.scan.summary import OF_SIDE_SAID
 
     rows, lengths, scan = value["rows"], value["lengths"], value["scan"]
     if not scan["complete"]:
@@ -150,18 +151,14 @@ def print_summary(value: dict[str, Any]) -> None:
     for window in value["windows"]["given"]:
         rest = f"rejected {window['rejected']['rows']:,}, cut {window['cut']['rows']:,}, dropped from {window['dropped']['rows']:,}"
         print(_line("window", window["over"], f"longer than {window['window']:,}: {rest}"))
-    for finding in value["findings"]:
-        print(
-            _line(
-                finding["severity"] or "finding",
-                finding,
-                f"{finding['rule']}: {finding['title'] or ''}{of_side(finding['rule'])}",
-            )
-        )
+    for found, of in ((value["findings"], ""), (value["side_findings"], f" ({OF_SIDE_SAID})")):
+        for finding in found:
+            said = f"{finding['rule']}: {finding['title'] or ''}{of}"
+            print(_line(finding["severity"] or "finding", finding, said))
     training, control, compare, logits = value["training"], value["control"], value["compare"], value["logits"]
     print(_line("training", training["nothing_trained"], "no trained token"))
     for alarm in training["alarms"]:
-        print(_line("alarm", alarm, alarm["alarm"] + of_side(alarm["alarm"])))
+        print(_line("alarm", alarm, alarm["alarm"] + (f" ({OF_SIDE_SAID})" if alarm["of_side"] else "")))
     print(
         _line(
             "control", control["from_content"], f"content writes control tokens ({control['from_content']['times']:,})"

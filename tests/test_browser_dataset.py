@@ -64,6 +64,10 @@ def test_a_number_opens_its_rows_a_row_opens_in_the_bench_and_back_gives_the_dat
     open_folder(bench, folder)
     panel = bench.page.inner_text(".ti-panel")
     assert "4\nrows" in panel and "1\nrefused rows" in panel and "A against B" in panel
+    findings = bench.page.locator(".ti-box", has_text="Of the template or the tokenizer")
+    of_rows, of_side = (findings.locator("table").nth(k).inner_text() for k in range(2))
+    assert "no-generation-tag" in of_side and "no-generation-tag" not in of_rows and "forged-control-token" in of_rows
+    findings.screenshot(path=shot("dataset-findings"))
     bench.page.locator(".ti-tiles button", has_text="1").first.click()
     bench.page.keyboard.press("Escape")  # to the number it came from
     assert bench.page.locator(".ti-picked").count() == 0

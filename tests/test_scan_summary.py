@@ -41,8 +41,8 @@ def drawn_row(draw: random.Random, file: str, number: int) -> dict[str, Any]:
         "tokens": tokens, "bytes": 3 * tokens, "trained": trained, "masked": tokens - trained,
         "last_role": draw.choice(["user", "assistant"]), "provenance": draw.choice(["traced", "unknown"]),
         "scripts": [(name, draw.randrange(1, 9)) for name in draw.sample(SCRIPTS, draw.randrange(3))],
-        "findings": [(rule, draw.randrange(1, 4)) for rule in found],
-        "alarms": [("all_masked", 1)] if not trained else [],
+        "findings": [*((rule, draw.randrange(1, 4)) for rule in found), ("no-generation-tag", 1)],
+        "alarms": [("all_masked", 1)] if not trained else [("pad_is_eos_masks_eos", 1)],
         "control": 4, "control_from_content": draw.choice([0, 0, 2]), "control_crossing": 0, "look_alike": draw.choice([0, 1]),
         "unknown_tokens": 0, "uncovered_bytes": draw.choice([0, 7]),
         "windows": [drawn_window(draw, size, tokens) for size in (32, 1000)],
@@ -122,7 +122,14 @@ def test_every_count_is_the_plain_count(rows: list[dict[str, Any]], value: dict[
         assert value["control"][name] == entry(hit, sum(row[column] for row in hit))
     untrained = [row for row in good if row["trained"] == 0]
     assert value["training"]["nothing_trained"] == entry(untrained)
-    assert value["training"]["alarms"] == [{"alarm": "all_masked", **entry(untrained)}]
+    assert {row["rule"] for row in value["findings"]} == {"double-bos", "late-system", "mine"}
+    (of_side,) = value["side_findings"]  # of the template alone: apart, and once
+    assert (of_side["rule"], of_side["severity"]) == ("no-generation-tag", "note") and of_side["rows"] == len(good)
+    trained = [row for row in good if row["trained"]]
+    assert value["training"]["alarms"] == [
+        {"alarm": "all_masked", **entry(untrained), "of_side": False},
+        {"alarm": "pad_is_eos_masks_eos", **entry(trained), "of_side": True},
+    ]
     assert value["training"]["trained"] == sum(row["trained"] for row in good)
 
 
@@ -270,7 +277,8 @@ def test_the_report_holds_no_script_and_each_number_leads_to_rows(value: dict[st
     assert all(link.startswith(f"http://127.0.0.1:1/?scan={'0' * 16}&row=") for link in links if link not in inside)
     assert "‹202E›" in text and "\u202e" not in text
     assert "python -m inspector row" in text and "messages[#]: roles must alternate" in text
-    for finding in value["findings"]:
+    assert "Of the template or the tokenizer" in text and "pad is eos masks eos (of template or tokenizer" in text
+    for finding in (*value["findings"], *value["side_findings"]):
         assert f"finding {finding['rule']} · {finding['rows']:,} rows, the first 8" in text
 
 

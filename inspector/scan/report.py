@@ -15,6 +15,7 @@ from inspector.exports.markup import Markup, join, tag
 from inspector.exports.report import sentence, text
 from inspector.exports.shown import shown
 from inspector.scan import plots
+from inspector.scan.summary import OF_SIDE_SAID
 
 REPORT = "report.html"
 PAGE = "http://127.0.0.1:7860/"  # where `serve` puts the page unless it is told otherwise
@@ -322,15 +323,30 @@ class _Report:
         return join([picture, table])
 
     def findings(self) -> Markup:
-        if not self.value["findings"]:
+        found, of_side = self.value["findings"], self.value["side_findings"]
+        if not found and not of_side:
             return tag("p", "None.", class_="soft")
-        most = self.value["findings"][0]["rows"]
         rows = [
-            [text(f["rule"]), f["severity"] or "", self.count(f"finding {f['rule']}", f), self.share(f["rows"]), _bar(f["rows"] / most),
-             f"{f['times']:,}", sentence((f["title"] or "") + of_side(f["rule"]))]
-            for f in self.value["findings"]
+            [text(f["rule"]), f["severity"] or "", self.count(f"finding {f['rule']}", f), self.share(f["rows"]),
+             _bar(f["rows"] / found[0]["rows"]), f"{f['times']:,}", sentence(f["title"] or "")]
+            for f in found
         ]  # fmt: skip
-        return _table(("rule", "severity", "#rows", "#of all", "", "#times", "+what"), rows)
+        made = [_table(("rule", "severity", "#rows", "#of all", "", "#times", "+what"), rows)] if rows else []
+        if of_side:
+            once = [
+                [
+                    text(f["rule"]),
+                    f["severity"] or "",
+                    self.count(f"finding {f['rule']}", f),
+                    sentence(f["title"] or ""),
+                ]
+                for f in of_side
+            ]
+            made += [tag("h3", "Of the template or the tokenizer"),
+                     tag("p", "These come from the template or the tokenizer, whatever a row's text says, so that most or all rows have them: they are mended there, once.",
+                         class_="soft"),
+                     _table(("rule", "severity", "#rows", "+what"), once)]  # fmt: skip
+        return join(made)
 
     def training(self) -> Markup:
         training = self.value["training"]
@@ -342,7 +358,7 @@ class _Report:
         )
         rows = [
             [
-                sentence(alarm["alarm"].replace("_", " ") + of_side(alarm["alarm"])),
+                sentence(alarm["alarm"].replace("_", " ") + (f" ({OF_SIDE_SAID})" if alarm["of_side"] else "")),
                 self.count(f"alarm {alarm['alarm']}", alarm),
                 self.share(alarm["rows"]),
             ]
@@ -515,13 +531,6 @@ def _artifact(artifact: dict[str, Any] | None) -> Markup:
 def _p(percentile: dict[str, Any]) -> str:
     p = percentile["p"]
     return "shortest" if not p else "longest" if p == 100 else f"p{p:g}"
-
-
-def of_side(name: str) -> str:
-    """Say of a finding or alarm that it is of no row, where it is so."""
-    from inspector.scan.summary import OF_SIDE, OF_SIDE_SAID
-
-    return f" ({OF_SIDE_SAID})" if name in OF_SIDE else ""
 
 
 def _rows(count: int) -> str:

@@ -33,7 +33,8 @@ _ROW_BITS = 40  # of a row's number; the file's is above
 _SHORT = (50, 90, 99, 100)  # percentiles of a part of the length
 SIDES = ("equal", "ids_differ", "bytes_differ", "only_ids_differ", "only_bytes_differ", "only_a_failed", "only_b_failed", "both_failed",
          "not_compared")  # fmt: skip
-# Rules and alarms of template or tokenizer: what such a row has, every row with an answer has.
+# Rules and alarms of template or tokenizer, whatever a row's text says: every row has them, or all in which that branch of the
+# template ran (clock-in-prompt, control-literal-split).
 OF_SIDE = frozenset((
     "no-generation-tag", "engine-extension", "namespace-underscore", "clock-in-prompt", "template-missing", "template-pairing",
     "control-literal-split", "special-name-missing", "bos-missing", "bos-added-again", "added-id-moved", "id-shared", "config-file-ignored",
@@ -257,11 +258,14 @@ class Summary:
             "text_bytes": self.text_bytes,
             **{f"by_{kind}": self._parts(kind) for kind in ("origin", "role", "script")},
             "windows": self._curve(reserve),
-            "findings": self._found(),
+            "findings": [found for found in self._found() if found["rule"] not in OF_SIDE],
+            "side_findings": [found for found in self._found() if found["rule"] in OF_SIDE],
             "training": {
                 "trained": self.trained, "masked": self.masked,
                 "nothing_trained": self._entry(self.notes.at("nothing_trained")),
-                "alarms": self._named(self.alarms, "alarm"),
+                "alarms": [
+                    {**alarm, "of_side": alarm["alarm"] in OF_SIDE} for alarm in self._named(self.alarms, "alarm")
+                ],
             },
             "control": {
                 name: self._entry(self.notes.at(column))

@@ -187,14 +187,18 @@ class DatasetDrawing {
     return node;
   }
   findings() {
-    if (!this.value.findings.length) return this.box('view_findings', el('p', 'ti-dim', '\u2713 ' + t('nothing')));
-    const rows = this.value.findings.map((each) => rowOf([el('span', each.severity === 'error' ? 'ti-hot' : '', (SEVERITY_MARK[each.severity] || '') + ' ' + (each.severity ? t('severity_' + each.severity) : '')), foreign(each.rule), this.count(each.rule, each), shareText(each.rows / this.total), number(each.times), said(each.title || '')]));
-    return this.box('view_findings', this.rates(['', t('dataset_rule'), t('dataset_rows'), t('dataset_of_all'), t('change_times'), ''], rows));
+    const { findings, side_findings: ofSide } = this.value;
+    if (!findings.length && !ofSide.length) return this.box('view_findings', el('p', 'ti-dim', '\u2713 ' + t('nothing')));
+    const named = (each) => [el('span', each.severity === 'error' ? 'ti-hot' : '', (SEVERITY_MARK[each.severity] || '') + ' ' + (each.severity ? t('severity_' + each.severity) : '')), foreign(each.rule), this.count(each.rule, each)];
+    const rows = findings.map((each) => rowOf([...named(each), shareText(each.rows / this.total), number(each.times), said(each.title || '')]));
+    const box = this.box('view_findings', rows.length ? this.rates(['', t('dataset_rule'), t('dataset_rows'), t('dataset_of_all'), t('change_times'), ''], rows) : el('p', 'ti-dim', t('dataset_no_row_finding')));
+    if (ofSide.length) box.append(el('h3', 'ti-boxhead', t('dataset_side_findings')), el('p', 'ti-dim', t('dataset_side_said')), this.rates(['', t('dataset_rule'), t('dataset_rows'), ''], ofSide.map((each) => rowOf([...named(each), said(each.title || '')]))));
+    return box;
   }
   training() {
     const { trained, masked, alarms, nothing_trained: nothing } = this.value.training, all = trained + masked;
     if (!all) return null;
-    const line = el('p', 'ti-facts', t('dataset_trained', { n: number(trained), of: number(all), share: shareText(trained / all) }) + ' '), rows = alarms.map((each) => rowOf([lookUp('alarm_', each.alarm), this.count(each.alarm, each), shareText(each.rows / this.total)]));
+    const line = el('p', 'ti-facts', t('dataset_trained', { n: number(trained), of: number(all), share: shareText(trained / all) }) + ' '), rows = alarms.map((each) => rowOf([lookUp('alarm_', each.alarm) + (each.of_side ? ' (' + t('dataset_of_side') + ')' : ''), this.count(each.alarm, each), shareText(each.rows / this.total)]));
     line.append(this.count(t('dataset_untrained'), nothing), ' ' + t('dataset_untrained'));
     return this.box('view_training', line, rows.length ? this.rates([t('dataset_alarm'), t('dataset_rows'), t('dataset_of_all')], rows) : null);
   }
