@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -133,6 +135,9 @@ def scan_command(
         ),
     ] = None,
     as_json: JsonOpt = False,
+    progress_lines: Annotated[
+        bool, typer.Option("--progress-lines", hidden=True, help="Write progress as JSON lines on standard error.")
+    ] = False,
 ) -> None:
     """Inspect every row of a dataset: lengths, cuts, masks, findings, refusals, into one table and a summary."""
     shared = {
@@ -158,7 +163,8 @@ def scan_command(
                 sources, rows_per_part=plan.rows_per_part, limit=limit, sample=sample, seed=seed, progress=progress
             )
         opened = output.open_output(out, plan, rows)
-        with _Bar(rows.rows, shown=not as_json and sys.stderr.isatty()) as tell:
+        bar = _Lines(rows.rows) if progress_lines else _Bar(rows.rows, shown=not as_json and sys.stderr.isatty())
+        with bar as tell:
             tell(rows.rows - sum(part.rows for part in opened.pending()), 0)
             try:
                 run(plan, opened, tell=tell)
@@ -310,6 +316,32 @@ class _Bar:
     def __exit__(self, *exc: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+
+
+class _Lines:
+    """Progress for a program, on stderr: a JSON line {done, of, refused} at a time."""
+
+    EVERY_S = 0.2
+
+    def __init__(self, total: int) -> None:
+        self.said = {"done": 0, "of": total, "refused": 0}
+        self.at = 0.0
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        return self.update
+
+    def update(self, rows: int, errors: int) -> None:
+        self.said["done"] += rows
+        self.said["refused"] += errors
+        if time.monotonic() - self.at >= self.EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        self.at = time.monotonic()
+        print(json.dumps(self.said), file=sys.stderr, flush=True)
+
+    def __exit__(self, *exc: object) -> None:
+        self.write()
 
 
 def _print(result: dict[str, Any], out: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from inspector.scan.plan import PlanSide, ScanPlan
 from inspector.scan.report import row_link
 from inspector.scan.source import open_source
 from inspector.scan.summary import summarise, write_summary
+from inspector.sources.cache import cache_dir
 
 pytestmark = pytest.mark.browser
 CLOCK = "2026-01-01T00:00:00+00:00"
@@ -99,6 +101,39 @@ def test_a_number_opens_its_rows_a_row_opens_in_the_bench_and_back_gives_the_dat
     assert bench.page.evaluate("window.pwned") is None and not bench.faults and not bench.outside
 
 
+def test_a_scan_is_started_followed_stopped_and_opened_on_the_page(open_page: Any, tmp_path: Path) -> None:
+    rows = [{"messages": [{"role": "user", "content": f"tide {k}"}]} for k in range(40)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "many.jsonl").write_text(text * 200)
+    kept = cache_dir() / "page-scans"
+    before = {*kept.glob("*"), *kept.glob("files/*")}
+    bench = open_page()
+    bench.open("dataset")
+    bench.page.click(".ti-scan summary")
+    bench.page.fill('[data-in="scan_source"]', "/no/such/data.jsonl")
+    bench.page.click(".ti-scan .ti-main-btn")
+    bench.page.locator(".ti-scan .ti-err", has_text="there is no file or folder").wait_for(timeout=ANSWER_MS)
+    bench.page.fill('[data-in="scan_source"]', str(tmp_path / "many.jsonl"))
+    bench.page.click(".ti-scan .ti-main-btn")
+    bench.page.locator(".ti-scannow p", has_text="of 8,000 rows").wait_for(timeout=ANSWER_MS)
+    bench.page.screenshot(path=shot("dataset-scan"))
+    bench.page.locator(".ti-scannow button", has_text="Cancel").click()
+    bench.page.locator(".ti-scannow p", has_text="Stopped after").wait_for(timeout=ANSWER_MS)
+    few = {"name": "few.jsonl", "mimeType": "application/json", "buffer": text.encode()}
+    bench.page.set_input_files('[data-in="scan_file"]', files=[few])
+    bench.page.wait_for_function("() => document.querySelector('[data-in=scan_source]').value.endsWith('few.jsonl')")
+    bench.page.fill('[data-in="scan_limit"]', "30")
+    bench.page.check('[data-in="scan_both"]')
+    bench.page.click(".ti-scan .ti-main-btn")
+    bench.page.wait_for_selector(".ti-tiles", timeout=ANSWER_MS)  # it opens by itself
+    panel = bench.page.inner_text(".ti-panel")
+    assert "30\nrows" in panel and "A against B" in panel and "30 rows measured, 0 refused" in panel
+    bench.page.screenshot(path=shot("dataset-scanned"))
+    assert not bench.faults and not bench.outside
+    for made in {*kept.glob("*"), *kept.glob("files/*")} - before - {kept / "files"}:
+        shutil.rmtree(made)
+
+
 def test_a_link_of_the_report_opens_its_row_and_a_changed_file_says_so(open_page: Any, folder: Path) -> None:
     bench = open_page()
     address = bench.page.url.split("?")[0]
@@ -141,8 +176,11 @@ def test_a_summary_alone_is_shown_on_a_phone_in_chinese_and_what_is_none_is_refu
     assert bench.page.locator(
         ".ti-picked button.ti-row"
     ).count() == 0 and "在保存扫描文件夹的机器上才能打开行" in bench.page.inner_text(".ti-picked")
+    bench.page.click(".ti-scan summary")
+    assert "比较" in bench.page.inner_text(".ti-scan")
     assert bench.page.evaluate(
         "document.querySelector('.ti-panel').scrollWidth <= document.querySelector('.ti-panel').clientWidth"
     )
+    bench.page.locator(".ti-scan").scroll_into_view_if_needed()
     bench.page.screenshot(path=shot("dataset-phone"))
     assert not bench.faults and not bench.outside

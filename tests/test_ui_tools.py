@@ -22,7 +22,7 @@ from inspector.errors import ErrorKind, InspectorError
 from inspector.sources import resolve_template, resolve_tokenizer, store_upload, visitors
 from inspector.stages import trace_stages, train
 from inspector.tokenizers import load_tokenizer
-from inspector.ui import calls, tools, uploads
+from inspector.ui import calls, scanning, tools, uploads
 from inspector.ui.strings import STRINGS
 from inspector.ui.views import stages as stages_view
 from inspector.ui.views import stream as stream_view
@@ -426,6 +426,27 @@ def test_an_upload_under_way_when_its_page_closes_is_not_kept(visitors_kept: Any
         assert found() == []
         visitors_kept[1][0] += 1  # the page came back
         assert store_upload(TEMPLATE, visitors.UPLOADS._clock()) and len(found()) == 1
+
+
+def test_a_page_for_others_starts_no_scan_and_takes_no_dataset(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path))
+    monkeypatch.setattr(calls, "_own_machine", False)
+    for function, more in (
+        (scanning.scan_start, {"source": "/", "limit": ""}), (scanning.scan_stop, {}),
+        (scanning.scan_upload, {"name": "a.jsonl", "at": 0, "data": ""}),
+    ):  # fmt: skip
+        said = json.loads(function({"session": SESSION, **more}))
+        assert said["kind"] == "OptionInvalid" and "it starts no scan" in said["error"]
+    assert json.loads(scanning.scan_state({"session": SESSION})) == {"scan": None, "error": None}
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(calls, "_own_machine", True)
+    for name, at in (("../a.jsonl", 0), (".a.jsonl", 0), ("a/b.jsonl", 0), ("a.jsonl", 5), ("a.jsonl", -1)):
+        said = json.loads(scanning.scan_upload({"session": SESSION, "name": name, "at": at, "data": "YQ=="}))
+        assert said["error"], name
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+    for at in (0, 1):
+        said = json.loads(scanning.scan_upload({"session": SESSION, "name": "a.jsonl", "at": at, "data": "YQ=="}))
+    assert Path(said["path"]).read_bytes() == b"aa" and said["size"] == 2
 
 
 def test_visitors_together_keep_no_more_than_the_bounds(visitors_kept: Any, monkeypatch: Any) -> None:

@@ -65,7 +65,17 @@ _TYPES: dict[str, tuple[type, str]] = {
 _HASH = re.compile(r"[\w-]{8,64}")  # of a client of Gradio: long enough that nobody guesses it
 # Answered at once, by whoever asks: they read or set a flag.
 LIGHT = frozenset(
-    {"progress", "cancel", "cancel_findings", "fetching", "model_progress", "model_cancel", "page_closed"}
+    {
+        "progress",
+        "cancel",
+        "cancel_findings",
+        "fetching",
+        "model_progress",
+        "model_cancel",
+        "page_closed",
+        "scan_state",
+        "scan_stop",
+    }
 )
 # Where the newest question wins: at once, or after as long as live typing leaves an outdated one.
 NEWEST = frozenset({"findings", "verdict", "heat", "sampler", "walk", "whatif"})

@@ -23,6 +23,7 @@ from inspector.ui import (
     findings,
     model,
     records,
+    scanning,
     serve,
     shares,
     templates,
@@ -104,7 +105,21 @@ def build() -> gr.Blocks:
 
 def functions() -> dict[str, Callable[[Any], str]]:
     """Give what the page's script may call, by name."""
-    parts = (serve, diff, tools, templates, findings, training, records, exports, shares, model, datasets, calls)
+    parts = (
+        serve,
+        diff,
+        tools,
+        templates,
+        findings,
+        training,
+        records,
+        exports,
+        shares,
+        model,
+        datasets,
+        scanning,
+        calls,
+    )
     return {function.__name__: function for part in parts for function in part.FUNCTIONS}
 
 

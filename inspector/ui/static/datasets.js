@@ -1,9 +1,11 @@
 // Part of Bench: a scanned dataset - opening a scan's folder, and one of its rows as what the page is about. The server reads
 // both; a row opens like any other state of the page, so that the browser's Back gives what was there before.
 
+const SCAN_MS = 1000, RUNNING = new Set(['finding', 'running']);
+
 class Datasets {
   datasetState() {
-    return this.dataset || (this.dataset = { folder: stored('sessionStorage', 'dataset') || '', from: '', summary: null, said: '', error: '', busy: false, list: null, opening: '', rowError: '', asked: 0, version: 0, scans: null });
+    return this.dataset || (this.dataset = { folder: stored('sessionStorage', 'dataset') || '', from: '', summary: null, said: '', error: '', busy: false, list: null, opening: '', rowError: '', scan: null, scanError: '', scanTell: null, began: '', following: false, asked: 0, version: 0, scans: null });
   }
   datasetChanged() { this.datasetState().version++; if (this.view === 'dataset') this.draw(true); }
   async askScans() {
@@ -13,6 +15,52 @@ class Datasets {
     const answer = await this.asked('datasets', {});
     held.scans = answer.error ? [] : answer.scans;
     this.datasetChanged();
+  }
+  // ---- a scan that is started here; one runs at a time, whichever page began it ----
+  // The newest scan as the server tells of it; asked for as long as it runs and this view is open.
+  async followScan() {
+    const held = this.datasetState();
+    if (held.following || !this.config.servers.typed) return;
+    held.following = true;
+    for (;;) {
+      const answer = await this.asked('scan_state', {}), was = held.scan && held.scan.state;
+      if (answer.error) break;
+      held.scan = answer.scan;
+      this.scanTold(held, was);
+      if (!held.scan || !RUNNING.has(held.scan.state) || this.view !== 'dataset') break;
+      await new Promise((done) => setTimeout(done, SCAN_MS));
+    }
+    held.following = false;
+  }
+  // What began here opens as soon as it is done.
+  scanTold(held, was) {
+    if (held.scanTell) held.scanTell();
+    if (held.scan && held.scan.state === 'done' && (RUNNING.has(was) || held.began === held.scan.folder)) { held.began = ''; this.openDataset(held.scan.folder); }
+  }
+  async startScan(source, compares, limit) {
+    const held = this.datasetState(), { fields, panes } = this.read();
+    held.scanError = '';
+    const answer = await this.asked('scan_start', { fields, panes: panes.slice(0, compares ? 2 : 1), source, b: compares, limit });
+    if (answer.error) held.scanError = answer.error; else { held.scan = answer.scan; held.began = answer.scan.folder; }
+    if (held.scanTell) held.scanTell();
+    this.followScan();
+  }
+  async stopScan() {
+    const held = this.datasetState(), answer = await this.asked('scan_stop', {});
+    held.scanError = answer.error || '';
+    if (held.scanTell) held.scanTell();
+  }
+  // A file of the browser's machine is sent in parts; its place on the server is then the source. '' where it failed.
+  async sendDataset(file, said) {
+    let path = '';
+    for (let at = 0; at < file.size || at === 0; at += UPLOAD_PART) {
+      const data = base64Of(new Uint8Array(await file.slice(at, at + UPLOAD_PART).arrayBuffer())), answer = await this.asked('scan_upload', { name: file.name, at, data });
+      if (answer.error) { said('', answer.error); return ''; }
+      said(t('files_sending', { name: refText(file.name), done: (answer.size / 1e6).toFixed(1), total: (file.size / 1e6).toFixed(1) }), '');
+      path = answer.path;
+    }
+    said('', '');
+    return path;
   }
   // What is typed stays there until it could be opened.
   async openDataset(folder) {

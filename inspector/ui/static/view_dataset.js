@@ -11,7 +11,7 @@ const buildDataset = (bench, kept) => {
   const node = el('div', 'ti-tool ti-dataset'), bar = el('div', 'ti-askbar'), out = el('div', 'ti-out'), list = el('datalist'), held = bench.datasetState();
   held.list = null;  // its title is of the language that was
   const place = textLine('dataset_folder', kept.folder ?? held.folder, 'dataset_folder_hint'), file = el('input'), pick = el('label', 'ti-btn ti-pickfile'), typed = bench.config.servers.typed;
-  const ui = { node, out, drawn: '', keep: () => ({ folder: place.value }) };
+  const scan = typed ? buildScan(bench, held, kept.scan || {}) : null, ui = { node, out, drawn: '', keep: () => ({ folder: place.value, scan: scan ? scan.keep() : {} }) };
   const go = () => { if (place.value.trim()) bench.openDataset(place.value.trim()); };
   file.type = 'file'; file.accept = '.json,application/json'; file.dataset.in = 'dataset_file';
   file.addEventListener('change', () => { if (file.files.length) bench.openSummaryFile(file.files[0]); file.value = ''; });
@@ -20,10 +20,11 @@ const buildDataset = (bench, kept) => {
   place.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); go(); } });
   if (typed) bar.append(labelled('dataset_folder', place, 'ti-wideask'), list, button('ti-btn ti-main-btn', t('dataset_open'), go));
   bar.append(pick);
-  node.append(bar, el('p', 'ti-hint', t(typed ? 'dataset_about' : 'dataset_public')), out);
+  node.append(bar, el('p', 'ti-hint', t(typed ? 'dataset_about' : 'dataset_public')), ...(scan ? [scan] : []), out);
   ui.refresh = () => {
     const wide = bench.$('.ti-panel').clientWidth, key = [held.version, wide, document.body.classList.contains('dark')].join();
     bench.askScans();
+    if (scan) scan.refresh();
     if (key === ui.drawn) return;
     ui.drawn = key;
     if (held.from && held.from === held.folder && document.activeElement !== place) place.value = held.folder;
@@ -33,6 +34,43 @@ const buildDataset = (bench, kept) => {
     });
   };
   return ui;
+};
+// The form that starts a scan with the panes' tokenizers and templates, and what the newest scan is at.
+const buildScan = (bench, held, kept) => {
+  const node = el('details', 'ti-scan'), head = el('summary', '', t('scan_new')), bar = el('div', 'ti-askbar'), now = el('div', 'ti-scannow'), chosen = el('p', 'ti-hint'), err = alertLine(''), sending = statusLine('');
+  const source = textLine('scan_source', kept.source, 'scan_source_hint'), limit = textLine('scan_limit', kept.limit, 'scan_limit_hint'), both = el('input'), file = el('input'), pick = el('label', 'ti-btn ti-pickfile'), compare = el('label', 'ti-check'), start = button('ti-btn ti-main-btn', t('scan_start'), () => begin());
+  limit.inputMode = 'numeric'; limit.size = 8;
+  both.type = 'checkbox'; both.checked = Boolean(kept.both); both.dataset.in = 'scan_both';
+  compare.append(both, ' ', t('scan_both'));
+  file.type = 'file'; file.dataset.in = 'scan_file'; file.accept = '.jsonl,.ndjson,.json,.csv,.parquet,.pq,.arrow,.feather,.ipc,.gz,.zst';
+  pick.append(el('span', '', t('scan_file')), file);
+  const fail = (text) => { err.textContent = text; err.hidden = !text; }, say = (text, fault) => { sending.textContent = text; sending.hidden = !text; if (fault) fail(fault); };
+  const begin = async () => { fail(''); start.disabled = true; await bench.startScan(source.value, both.checked, limit.value.trim()); start.disabled = false; };
+  file.addEventListener('change', async () => { const [one] = file.files; fail(''); if (one) { const path = await bench.sendDataset(one, say); if (path) source.value = path; } file.value = ''; });
+  for (const input of [source, limit]) input.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); begin(); } });
+  both.addEventListener('change', () => sides());
+  bar.append(labelled('scan_source', source, 'ti-wideask'), pick, labelled('scan_limit', limit), compare, start);
+  node.append(head, el('p', 'ti-hint', t('scan_about')), bar, chosen, sending, err, now);
+  node.open = Boolean(kept.open);
+  const choice = (q) => letter(q) + ': ' + bench.heads[q].named(bench.read().panes[q]);
+  const sides = () => { const two = bench.heads.length > 1; both.disabled = !two; if (!two) both.checked = false; chosen.textContent = t('scan_with', { sides: [0, ...(both.checked ? [1] : [])].map(choice).join(' \u00b7 ') }); };
+  const draw = () => {
+    const { scan } = held;
+    if (held.scanError) fail(held.scanError);
+    if (!scan) { now.replaceChildren(); return; }
+    const runs = RUNNING.has(scan.state), line = el('p', 'ti-facts'), meter = el('progress');
+    line.setAttribute('role', 'status');
+    line.textContent = t('scan_' + scan.state, { source: show(scan.source).replaceAll('\u00b7', ' '), rows: number(scan.rows), total: scan.total === null ? '?' : number(scan.total), refused: number(scan.refused), folder: show(scan.folder).replaceAll('\u00b7', ' ') }) + (runs && scan.rate ? ' \u00b7 ' + t('scan_rate', { rate: number(Math.round(scan.rate)), left: number(scan.left_s ?? 0) }) : '');
+    if (scan.total) { meter.max = scan.total; meter.value = scan.rows; }
+    meter.setAttribute('aria-label', t('scan_progress'));
+    now.replaceChildren(line, ...(runs ? [meter, ' ', button('ti-btn', t('cancel'), () => bench.stopScan())] : scan.failure ? [alertLine(scan.failure)] : scan.rows && held.from !== scan.folder ? [button('ti-btn', t('dataset_open'), () => bench.openDataset(scan.folder))] : []));
+    if (runs) node.open = true;
+  };
+  held.scanTell = draw;
+  node.refresh = () => { sides(); draw(); bench.followScan(); };
+  node.keep = () => ({ source: source.value, limit: limit.value, both: both.checked, open: node.open });
+  fail(''); say('', '');
+  return node;
 };
 const datasetParts = (bench, held, wide) => {
   const parts = [];
