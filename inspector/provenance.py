@@ -310,15 +310,10 @@ def assemble(parts: Iterable[Any]) -> RunTable:
     stamp = column(lines)
     if len(runs) != len(texts) or () in held:
         stamp = np.repeat(stamp, column(list(map(len, held))))
-    tag = column(list(map(_get_tag, runs)))
-    tag = np.where(tag & LINE_MASK, tag, tag | stamp)
-    origins = tuple(map(_get_origin, runs))
-    return RunTable(
-        "".join(texts), column(list(map(_get_chars, runs))), origins, column(list(map(_get_offset, runs))), tag
-    )
-
-
-_get_chars, _get_origin, _get_offset, _get_tag = map(operator.itemgetter, range(4))
+    chars, origins, offset, tag = zip(*runs) if runs else ((), (), (), ())
+    columns = column((*chars, *offset, *tag)).reshape(3, -1)
+    tags = np.where(columns[2] & LINE_MASK, columns[2], columns[2] | stamp)
+    return RunTable("".join(texts), columns[0], origins, columns[1], tags)
 
 
 def column(values: Sequence[int]) -> np.ndarray:
@@ -764,6 +759,11 @@ def computed(value: Any, *operands: Any) -> Any:
 
     Anything else comes back as it is.
     """
+    for operand in operands:
+        if isinstance(operand, _TELLING):
+            break
+    else:
+        return value
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return value
     inputs = dict.fromkeys(path for operand in operands for path in _paths_in(operand))
@@ -819,6 +819,9 @@ class TracedFloat(float):
 
     def __reduce__(self) -> Any:
         return TracedFloat, (float(self), self._origin)
+
+
+_TELLING = (TracedInt, TracedFloat, Traced)  # operands that can name where they come from
 
 
 class TracedList(list):

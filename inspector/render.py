@@ -12,6 +12,7 @@ the literal text that follows, up to the next content.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +32,6 @@ from inspector.provenance import (
     IN_GENERATION,
     LINE_MASK,
     NOBODY,
-    TEMPLATE,
     UNKNOWN,
     Origin,
     RunTable,
@@ -431,7 +431,7 @@ _ADDRESS = re.compile(r"(?<= at 0x)[0-9a-f]{6,16}(?=>)")
 def _without_addresses(text: str, call: TemplateCall) -> str:
     """Write zeros for the addresses of Python objects that a template prints: they differ in every process, and tell
     where this one keeps its memory. What the request or the template says itself stays."""
-    found = set(_ADDRESS.findall(text))
+    found = set(_ADDRESS.findall(text)) if " at 0x" in text else None
     if not found:
         return text
     given = "\n".join(_given(call))
@@ -559,7 +559,7 @@ def _assemble(
     columns = _Columns(traced.table, utf8)
     prompt_start = _prompt_start(text, columns, call, traced)
     segments = columns.segments(prompt_start)
-    if _GENERATION_TAG.search(call.text):
+    if _marks_generation(call.text):
         spans, source = columns.generation_spans(), "generation"  # none where no tag was reached: nothing is trained
     else:
         spans, source = _assistant_spans(columns, utf8, call, prompt_start), "provenance"
@@ -599,30 +599,25 @@ class _Columns:
         self._describe(table)
 
     def _describe(self, table: RunTable) -> None:
-        """Spread what origins say over their runs; most runs are the template's, of which there is nothing to say."""
-        rows = [row for row, origin in enumerate(table.origins) if origin is not TEMPLATE]
-        origins = list(map(table.origins.__getitem__, rows))
+        """Give what origins say as columns."""
+        origins = table.origins
         paths = list(map(_get_path, origins))
         places = dict.fromkeys(paths)
         places.pop("", None)
         self.paths = tuple(places)
         place_of = dict(zip(self.paths, range(len(self.paths))))
         place_of[""] = -1
-        count, where = len(table.origins), column(rows)
-        self.kind = np.zeros(count, np.uint8)
-        self.owner, self.path, self.field_start = np.full((3, count), -1, np.int64)
-        self.kind[where] = np.frombuffer(bytes(map(_get_kind, origins)), np.uint8)
-        self.owner[where] = column(list(map(_get_owner, origins)))
-        self.path[where] = column(list(map(place_of.__getitem__, paths)))
-        exact = where[np.frombuffer(bytes(map(_get_exact, origins)), bool)]
-        self.field_start[exact] = table.offset[exact]
-        if not all(origin.text.isascii() for origin in origins):
-            self._measure_fields(table)
+        self.kind = np.frombuffer(bytes(map(_get_kind, origins)), np.uint8)
+        self.owner = column(list(map(_get_owner, origins)))
+        self.path = column(list(map(place_of.__getitem__, paths)))
+        exact = np.frombuffer(bytes(map(_get_exact, origins)), bool)
+        self.field_start = np.where(exact, table.offset, -1)
+        self._measure_fields(table)
 
     def _measure_fields(self, table: RunTable) -> None:
         """Turn offsets of characters into offsets of bytes."""
         tables: dict[Origin, _ByteOffsets] = {}
-        for row in np.flatnonzero(self.field_start > 0).tolist():
+        for row in (self.field_start > 0).nonzero()[0].tolist():
             origin = table.origins[row]
             if origin.text.isascii():
                 continue
@@ -726,6 +721,13 @@ def common_prefix(a: str, b: str) -> int:
 # --- the assistant's bytes, derived -----------------------------------------------------------------------------
 
 _GENERATION_TAG = re.compile(r"\{%-?\s*generation\s*-?%\}")
+
+
+@functools.lru_cache(maxsize=64)
+def _marks_generation(template_text: str) -> bool:
+    return _GENERATION_TAG.search(template_text) is not None
+
+
 _BAR_LITERAL = re.compile(r"<[|｜][^<>\n]{1,60}[|｜]>")
 _TAG_LITERAL = re.compile(r"</?[A-Za-z_][\w.:-]{0,40}>")
 _ROLE_WORD = re.compile(rb"\s*\w*\s*")

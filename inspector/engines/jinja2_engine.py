@@ -516,6 +516,7 @@ _BASE_NAMES = {
     TracedFloat: frozenset(dir(float)),
     dict: frozenset(dir(dict)),
 }
+_DICT_NAMES = _BASE_NAMES[dict]
 _PLAIN_METHODS = frozenset(name for name in dir(str) if not name.startswith("_") and not name.startswith("format"))
 _DICT_METHODS = frozenset(("get", "items", "keys", "values", "copy", "fromkeys"))
 _MISSING: Any = object()
@@ -616,13 +617,17 @@ class TracedEnvironment(ImmutableSandboxedEnvironment):
     traced_markup_join = staticmethod(_markup_join)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        return computed(self.binop_table[operator](left, right), left, right)
+        made = self.binop_table[operator](left, right)
+        return made if type(left) is int and type(right) is int else computed(made, left, right)
 
     def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
-        return computed(self.unop_table[operator](arg), arg)
+        return self.unop_table[operator](arg) if type(arg) is int else computed(self.unop_table[operator](arg), arg)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         kind = type(obj)
+        if kind is dict and attribute not in _DICT_NAMES:
+            value = obj.get(attribute, _MISSING)
+            return self.undefined(obj=obj, name=attribute) if value is _MISSING else value
         names = _BASE_NAMES.get(kind)
         if names is None:
             if kind is LoopContext and attribute in _LOOP_NAMES:
@@ -895,6 +900,7 @@ class _Compiled:
     prompt_known: bool
     prompt_tail: str
     coverage: Coverage
+    lines_ran: Callable[[bytes], tuple[int, ...]]  # of the blocks' flags; most requests run one of a few ways
     loop_count: int
 
 
@@ -912,9 +918,9 @@ def _compile(text: str) -> _Compiled:
         environment.globals[name] = reference_globals[name]
     environment.source, environment.namespace_class = text, reference_globals["namespace"]
     template = environment.from_string(text)
-    return _Compiled(
-        template, environment.prompt_known, environment.prompt_tail, environment.coverage, environment.loop_count
-    )
+    coverage, lines_ran = environment.coverage, lru_cache(maxsize=256)(environment.coverage.ran)
+    known, tail, loops = environment.prompt_known, environment.prompt_tail, environment.loop_count
+    return _Compiled(template, known, tail, coverage, lines_ran, loops)
 
 
 def _strftime_now(clock: datetime, format: str) -> Traced:
@@ -958,8 +964,8 @@ def render_traced(call: TemplateCall) -> TracedRender:
     start = _prompt_start(parts, len(table.text)) if compiled.prompt_known else None
     if start is not None and table.text[start:] == compiled.prompt_tail:
         start = None
-    coverage = compiled.coverage
-    return TracedRender(table, start, compiled.prompt_known, tuple(blocked), coverage.code, coverage.ran(context.ran))
+    code, ran = compiled.coverage.code, compiled.lines_ran(bytes(context.ran))
+    return TracedRender(table, start, compiled.prompt_known, tuple(blocked), code, ran)
 
 
 def failing_message(call: TemplateCall, error: Exception) -> int | None:
