@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from inspector.lint import RULES, Evidence, Report, lint
+from inspector.lint import LIVE, RULES, Evidence, Report, lint
 from inspector.lint.evidence import read_sent
+from inspector.lint.report import run_rules
 from inspector.lint.subject import Subject, written_of
 from inspector.pipeline import Inspection, inspect
 from inspector.vocabularies import PATTERNS
@@ -59,6 +60,7 @@ def case(
 def checked(given: Case) -> tuple[Inspection, Report]:
     inspection = inspect(given.messages, **{"clock": CLOCK, **given.options})
     assert isinstance(inspection, Inspection)
+    assert inspection.findings == run_rules(LIVE, Subject(inspection)), "a rule that would find something was not asked"
     known = dict(given.evidence)
     if "sent" in known:
         sent = known["sent"]

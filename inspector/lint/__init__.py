@@ -6,6 +6,7 @@ encodes by itself, but through lint/probes.py, and none of them changes anything
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -147,6 +148,7 @@ from inspector.lint import (
 )
 from inspector.lint.base import Rule
 from inspector.lint.evidence import Evidence
+from inspector.lint.presence import present
 from inspector.lint.report import Report, check_ignored, run_rules
 from inspector.lint.subject import Subject
 
@@ -293,7 +295,14 @@ LIVE: tuple[Rule, ...] = tuple(rule for rule in RULES if rule.live)
 
 def live_findings(inspection: Inspection) -> tuple[Finding, ...]:
     """Give what the cheap rules find: those that read one inspection and run on each."""
-    return run_rules(LIVE, Subject(inspection))
+    subject = Subject(inspection)
+    return run_rules(_asked(present(subject)), subject)
+
+
+@functools.lru_cache(maxsize=512)
+def _asked(there: int) -> tuple[Rule, ...]:
+    """Give the live rules that can find something where these of `Need` are there."""
+    return tuple(rule for rule in LIVE if not rule.needs or rule.needs & there)
 
 
 def lint(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
 from inspector.jsontext import child_path
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject
 
 
@@ -32,4 +32,5 @@ RULE = Rule(
     remedy="pass a name that the template reads, or drop it",
     check=check,
     live=True,
+    needs=Need.ARGUMENTS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, argument_texts, json_of
 
 
@@ -36,4 +36,5 @@ RULE = Rule(
     remedy="parse arguments into an object before rendering (profile vllm does), or test `arguments is string` in the template",
     check=check,
     live=True,
+    needs=Need.CALLS,
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, argument_texts, json_of
 
 
@@ -38,4 +38,5 @@ RULE = Rule(
     remedy="send them as json.dumps writes them, or as an object",
     check=check,
     live=True,
+    needs=Need.CALLS,
 )

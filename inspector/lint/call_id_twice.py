@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, tool_calls
 
 
@@ -27,4 +27,5 @@ RULE = Rule(
     remedy="give each call an id of its own",
     check=check,
     live=True,
+    needs=Need.CALLS,
 )

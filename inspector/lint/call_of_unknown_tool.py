@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, function_of, tool_calls
 
 
@@ -33,4 +33,5 @@ RULE = Rule(
     remedy="offer the tool, or drop the call and its result",
     check=check,
     live=True,
+    needs=Need.CALLS,
 )

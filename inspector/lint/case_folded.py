@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject
 
 
@@ -49,4 +49,5 @@ RULE = Rule(
     remedy="use a cased tokenizer where case matters",
     check=check,
     live=True,
+    needs=Need.REWRITES,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject
 from inspector.provenance import SegmentKind
 
@@ -40,4 +40,5 @@ RULE = Rule(
     remedy="pass the date as an argument if the template reads one; freeze the clock in tests (--clock)",
     check=check,
     live=True,
+    needs=Need.CLOCK,
 )

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, rewritten
 
 
@@ -30,4 +30,5 @@ RULE = Rule(
     remedy="write what is meant in plain characters",
     check=check,
     live=True,
+    needs=Need.WIDE,
 )

@@ -14,21 +14,24 @@ def check(subject: Subject) -> Iterator[Finding]:
     if rendered is None or not subject.traced or subject.options.continue_final_message:
         return
     segments = rendered.segments
+    starts, ends, places = segments.start.tolist(), segments.end.tolist(), segments.field_start.tolist()
     for index, message in enumerate(subject.messages):
         path, content = f"messages[{index}].content", message.get("content")
-        rows = sorted(set(subject.rows_of.get(path, ())))
-        if not isinstance(content, str) or not rows or subject.gone(f"messages[{index}]"):
+        listed = subject.rows_of.get(path)
+        if not listed or not isinstance(content, str) or subject.gone(f"messages[{index}]"):
             continue
-        copied = [(int(segments.field_start[row]), int(segments.end[row] - segments.start[row])) for row in rows]
-        if any(start < 0 for start, _length in copied):
+        rows = sorted(set(listed))
+        copied = [(places[row], ends[row] - starts[row]) for row in rows]
+        if min(copied)[0] < 0:
             continue  # rewritten text has no place in the field: nothing can be said
-        if copied[0] == (0, len(content)) and content.isascii():
+        size = len(content) if content.isascii() else len(content.encode("utf-8", "replace"))
+        if copied[0] == (0, size):
             continue  # the first copy is all of it
         lost = _lost(content.encode("utf-8", "replace"), copied)
         if lost.strip():
             yield RULE.finding(
-                f"{len(lost)} of {len(content.encode('utf-8', 'replace'))} bytes are not in the prompt: {shown(lost.decode('utf-8', 'ignore'))}",
-                {"path": path, "start": int(segments.start[rows[0]]), "line": int(segments.line[rows[0]]) or None},
+                f"{len(lost)} of {size} bytes are not in the prompt: {shown(lost.decode('utf-8', 'ignore'))}",
+                {"path": path, "start": starts[rows[0]], "line": int(segments.line[rows[0]]) or None},
             )
 
 

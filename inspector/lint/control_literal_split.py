@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.encode import Encoding, TokenFlag
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import TEMPLATE_KINDS, Subject
 
 
@@ -63,4 +63,5 @@ RULE = Rule(
     remedy="add it to the tokenizer as a special token (and train its embedding), or use the template of this tokenizer",
     check=check,
     live=True,
+    needs=Need.LOOK_ALIKE,
 )

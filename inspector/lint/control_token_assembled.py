@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inspector.encode import TokenFlag
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, message_of
 
 
@@ -39,4 +39,5 @@ RULE = Rule(
     remedy="check the field against a list before rendering, or compare it in the template",
     check=check,
     live=True,
+    needs=Need.CROSSING,
 )

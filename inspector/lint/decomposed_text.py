@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, points, rewritten
 from inspector.tokenizers.normalization import stretches
 
@@ -37,4 +37,5 @@ RULE = Rule(
     remedy="send text in NFC",
     check=check,
     live=True,
+    needs=Need.WIDE,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -19,13 +20,17 @@ def check(subject: Subject) -> Iterator[Finding]:
     if any(message.get("role") in ("system", "developer") for message in subject.messages):
         return
     head = subject.utf8[: subject.first_content].decode("utf-8", "ignore")
-    words = [word for word in WORD.findall(MARKUP.sub(" ", head)) if word.lower() not in ROLES]
-    if len(words) >= FEWEST_WORDS:
+    if _count_words(head) >= FEWEST_WORDS:
         tokens = int(np.searchsorted(encoding.end, subject.first_content, side="right"))
         yield RULE.finding(
             f"no system message was sent; the template begins with {tokens} tokens of its own: {shown(head.strip(), 100)}",
             {"start": 0, "end": subject.first_content, "line": subject.line_at(0)},
         )
+
+
+@functools.lru_cache(maxsize=64)
+def _count_words(head: str) -> int:
+    return sum(word.lower() not in ROLES for word in WORD.findall(MARKUP.sub(" ", head)))
 
 
 FEWEST_WORDS = 4  # "### Instruction:" and "Human:" are marks, "You are a helpful assistant" is a prompt

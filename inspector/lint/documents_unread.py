@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -27,4 +27,5 @@ RULE = Rule(
     remedy="use a template with documents, or put their text into a message",
     check=check,
     live=True,
+    needs=Need.DOCUMENTS,
 )

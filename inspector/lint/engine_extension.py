@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -23,4 +23,5 @@ RULE = Rule(
     remedy="check the engines that will serve it; ship a template without the tags for inference",
     check=check,
     live=True,
+    needs=Need.TAGS,
 )

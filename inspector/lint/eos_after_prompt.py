@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -38,4 +38,5 @@ RULE = Rule(
     remedy="encode rendered text with add_special_tokens=False; switch add_eos_token off for inference",
     check=check,
     live=True,
+    needs=Need.ASKS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 from inspector.tokenizers.file_facts import CutsAndPads
 
@@ -32,4 +32,5 @@ RULE = Rule(
     remedy="set truncation to null in tokenizer.json, or call no_truncation()",
     check=check,
     live=True,
+    needs=Need.REMARKS,
 )

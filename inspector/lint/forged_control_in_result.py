@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -24,4 +24,5 @@ RULE = Rule(
     remedy="send safe_input_ids; treat tool results and documents as foreign text",
     check=check,
     live=True,
+    needs=Need.FORGED,
 )

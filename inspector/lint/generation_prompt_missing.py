@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -28,4 +28,5 @@ RULE = Rule(
     remedy="check that the format has no assistant header (Mistral's has none); else add it to the template",
     check=check,
     live=True,
+    needs=Need.ASKS,
 )

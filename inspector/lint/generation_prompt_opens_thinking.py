@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -40,4 +40,5 @@ RULE = Rule(
     remedy="put the opened mark before the completion when it is parsed, or use the parser made for this template",
     check=check,
     live=True,
+    needs=Need.PROMPT,
 )

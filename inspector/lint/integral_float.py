@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, function_of, json_of, leaves, tool_calls
 
 
@@ -32,4 +32,5 @@ RULE = Rule(
     remedy="write whole numbers without a fraction",
     check=check,
     live=True,
+    needs=Need.CALLS,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from inspector.errors import ErrorKind
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, argument_texts
 
 
@@ -37,4 +37,5 @@ RULE = Rule(
     remedy="send the whole character, or U+FFFD in its place",
     check=check,
     live=True,
+    needs=Need.ERROR | Need.CALLS,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from inspector.encode import TokenFlag
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import TEMPLATE_KINDS, Subject
 
 
@@ -39,4 +39,5 @@ RULE = Rule(
     remedy="nothing, if the text is quoted on purpose; else remove it",
     check=check,
     live=True,
+    needs=Need.LOOK_ALIKE,
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, leaves
 
 
@@ -28,4 +28,5 @@ RULE = Rule(
     remedy="drop the null members of each tool before rendering",
     check=check,
     live=True,
+    needs=Need.TOOLS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -27,4 +27,5 @@ RULE = Rule(
     remedy="spell it as printed, or send it as a string",
     check=check,
     live=True,
+    needs=Need.CHANGES,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, tool_calls
 
 
@@ -41,4 +41,5 @@ RULE = Rule(
     remedy="keep or drop a call and its results as one; the policy `messages` does",
     check=check,
     live=True,
+    needs=Need.RESULTS,
 )

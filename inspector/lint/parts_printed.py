@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject
 
 
@@ -38,4 +38,5 @@ RULE = Rule(
     remedy="send the content as a string (profile vllm joins text parts), or use a template that loops over parts",
     check=check,
     live=True,
+    needs=Need.PARTS,
 )

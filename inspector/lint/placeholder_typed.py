@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inspector.control import placeholders
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -31,4 +31,5 @@ RULE = Rule(
     remedy="remove it from text, or send safe_input_ids",
     check=check,
     live=True,
+    needs=Need.FORGED,
 )

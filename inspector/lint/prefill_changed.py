@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject
 
 
@@ -39,4 +39,5 @@ RULE = Rule(
     remedy="end the prefill without white space, or use a template that does not trim",
     check=check,
     live=True,
+    needs=Need.CONTINUES,
 )

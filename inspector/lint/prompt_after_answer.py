@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject
 
 
@@ -36,4 +36,5 @@ RULE = Rule(
     remedy="--continue-final-message to go on with it; --no-generation-prompt to train or count a whole chat",
     check=check,
     live=True,
+    needs=Need.PROMPT,
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, function_of, leaves, tool_calls
 
 
@@ -55,4 +55,5 @@ RULE = Rule(
     remedy="print it with tojson",
     check=check,
     live=True,
+    needs=Need.CALLS | Need.TOOLS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 from inspector.messages import REASONING_FIELDS
 
@@ -31,4 +31,5 @@ RULE = Rule(
     remedy="send the name that the template reads",
     check=check,
     live=True,
+    needs=Need.REASONING,
 )

@@ -62,6 +62,8 @@ def run_rules(rules: Iterable[Rule], subject: Subject, ignore: Mapping[str, str]
             listed = [_failed(rule, error.message)]
         except Exception as error:
             listed = [_failed(rule, f"{type(error).__name__}: {error}")]
+        if not listed:
+            continue
         if len(listed) > MAX_OF_A_RULE:
             listed[MAX_OF_A_RULE - 1 :] = [_more(listed)]
         reason = (ignore or {}).get(rule.id)

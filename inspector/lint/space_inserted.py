@@ -9,7 +9,7 @@ import numpy as np
 
 from inspector.encode import control_mask
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -45,4 +45,5 @@ RULE = Rule(
     remedy="check prepend_scheme (legacy in transformers) against the original tokenizer",
     check=check,
     live=True,
+    needs=Need.REWRITES,
 )

@@ -46,34 +46,21 @@ class Subject:
         self.options, self.error = inspection.options, inspection.error
         self.tokenizer, self.template = inspection.tokenizer, inspection.template
         self.rendered, self.encoding = inspection.rendered, inspection.encoding
-        self.utf8: bytes = inspection.rendered.utf8 if inspection.rendered is not None else b""
+        rendered, request, conversation = inspection.rendered, inspection.request, inspection.conversation
+        self.utf8: bytes = rendered.utf8 if rendered is not None else b""
+        # Messages and tools as given; the template arguments that are passed.
+        self.messages: list[dict[str, Any]] = request.messages if request is not None else []
+        self.tools: list[Any] = (request.tools or []) if request is not None else []
+        self.arguments: dict[str, Any] = conversation.kwargs if conversation is not None else {}
+        # Every byte of the prompt has a known writer.
+        self.traced = rendered is not None and rendered.kind == "bytes" and rendered.provenance == "traced"
 
     # --- what is there --------------------------------------------------------------------------------------------
-
-    @functools.cached_property
-    def messages(self) -> list[dict[str, Any]]:
-        """The messages as given."""
-        return self.inspection.request.messages if self.inspection.request is not None else []
-
-    @functools.cached_property
-    def tools(self) -> list[Any]:
-        """The tools as given."""
-        return (self.inspection.request.tools or []) if self.inspection.request is not None else []
-
-    @functools.cached_property
-    def arguments(self) -> dict[str, Any]:
-        """The template arguments that are passed."""
-        return self.inspection.conversation.kwargs if self.inspection.conversation is not None else {}
 
     @property
     def chosen_template(self) -> bool:
         """The template was named or pasted, not the tokenizer's own."""
         return self.options.template is not None or self.options.template_text is not None
-
-    @functools.cached_property
-    def traced(self) -> bool:
-        """Every byte of the prompt has a known writer."""
-        return self.rendered is not None and self.rendered.kind == "bytes" and self.rendered.provenance == "traced"
 
     @functools.cached_property
     def facts(self) -> TemplateFacts:
@@ -165,7 +152,9 @@ class Subject:
 
     def _is_lost(self, index: int, message: dict[str, Any]) -> bool:
         path = f"messages[{index}].content"
-        if not self.traced or self.covered(path) or not text_of(message.get("content")).strip():
+        if not self.traced or path in self.rows_of or self.covered(path):
+            return False
+        if not text_of(message.get("content")).strip():
             return False
         return not self.gone(path)
 
@@ -181,8 +170,8 @@ class Subject:
         if self.rendered is None:
             return 0
         segments = self.rendered.segments
-        written = (segments.kind != TEMPLATE_KINDS[0]) & (segments.kind != TEMPLATE_KINDS[1])
-        return int(segments.start[int(written.argmax())]) if written.any() else len(self.utf8)
+        row = len(segments) - len(segments.kind.tobytes().lstrip(bytes(TEMPLATE_KINDS)))
+        return int(segments.start[row]) if row < len(segments) else len(self.utf8)
 
     # --- tokens ---------------------------------------------------------------------------------------------------
 
@@ -268,12 +257,13 @@ class Subject:
 
     def flagged(self, flag: TokenFlag) -> list[int]:
         """List the tokens that have a flag."""
-        if self.encoding is None or not self._any_flag & int(flag):
+        if self.encoding is None or not self.any_flag & int(flag):
             return []
         return np.flatnonzero(self.encoding.flags & int(flag)).tolist()
 
     @functools.cached_property
-    def _any_flag(self) -> int:
+    def any_flag(self) -> int:
+        """The flags that some token has."""
         return 0 if self.encoding is None else int(np.bitwise_or.reduce(self.encoding.flags))
 
     @functools.cached_property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inspector import presets
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -32,4 +32,5 @@ RULE = Rule(
     remedy="use the tokenizer that the template was made for",
     check=check,
     live=True,
+    needs=Need.CHOSEN,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject, points, rewritten
 
 
@@ -28,4 +28,5 @@ RULE = Rule(
     remedy="send text in NFC, so that nothing is rewritten anywhere",
     check=check,
     live=True,
+    needs=Need.WIDE,
 )

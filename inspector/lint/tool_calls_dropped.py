@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, function_of, tool_calls
 
 
@@ -39,4 +39,5 @@ RULE = Rule(
     remedy="use a template that prints tool_calls, or write the call into the content",
     check=check,
     live=True,
+    needs=Need.CALLS,
 )

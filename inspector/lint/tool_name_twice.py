@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, function_of
 
 
@@ -29,4 +29,5 @@ RULE = Rule(
     remedy="give each tool a name of its own",
     check=check,
     live=True,
+    needs=Need.TOOLS,
 )

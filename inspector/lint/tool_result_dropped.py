@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, text_of
 
 
@@ -29,4 +29,5 @@ RULE = Rule(
     remedy="use a template that prints the role tool, or send the result as a user message",
     check=check,
     live=True,
+    needs=Need.RESULTS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule, shown
+from inspector.lint.base import Need, Rule, shown
 from inspector.lint.subject import Subject, function_of, leaves
 
 
@@ -38,4 +38,5 @@ RULE = Rule(
     remedy="use a template with tools, or describe them in the system message",
     check=check,
     live=True,
+    needs=Need.TOOLS,
 )

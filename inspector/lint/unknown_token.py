@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from inspector.encode import TokenFlag
 from inspector.findings import Finding, Severity
-from inspector.lint.base import Rule
+from inspector.lint.base import Need, Rule
 from inspector.lint.subject import Subject
 
 
@@ -33,4 +33,5 @@ RULE = Rule(
     remedy="use characters that the vocabulary has, or a tokenizer with byte fallback",
     check=check,
     live=True,
+    needs=Need.UNKNOWN,
 )
