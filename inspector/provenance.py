@@ -251,7 +251,7 @@ def add_parts(items: tuple[Any, ...]) -> Any:
     return items
 
 
-def _flattened(parts: Iterable[Any]) -> tuple[list[str], list[int]]:
+def flattened(parts: Iterable[Any]) -> tuple[list[str], list[int]]:
     """Give the strings of a template's outputs and the line of each (0: it knows its own).
 
     An output is a string, a (string, line) pair, or a (tuple of strings, line) pair.
@@ -275,7 +275,7 @@ def _flattened(parts: Iterable[Any]) -> tuple[list[str], list[int]]:
 
 def concat(parts: Iterable[Any]) -> Traced:
     """Join the outputs of a template (the environment's `concat`); runs that no line wrote yet get their output's."""
-    texts, lines = _flattened(parts)
+    texts, lines = flattened(parts)
     runs: list[tuple[int, Origin, int, int]] = []
     for text, line in zip(texts, lines):
         own = runs_of(text)
@@ -301,7 +301,7 @@ class RunTable:
 
 def assemble(parts: Iterable[Any]) -> RunTable:
     """Do what `concat` does, for the whole of a render at once."""
-    texts, lines = _flattened(parts)
+    texts, lines = flattened(parts)
     try:
         held = list(map(_get_runs, texts))
     except AttributeError:  # some part is a plain str

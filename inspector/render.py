@@ -498,14 +498,16 @@ def _trace_run(call: TemplateCall, text: str) -> tuple[TracedRender | None, str]
 
 def writer_of(call: TemplateCall, text: str, char: int) -> tuple[str, int | None, str | None] | None:
     """Say who wrote a character of the call's text: kind, template line, path. None where the traced run gives another
-    text. It makes no segments: for one place in a text that is not looked at otherwise."""
-    traced, _note = _trace_run(call, text)
-    if traced is None or not 0 <= char < len(text):
+    text up to there. It makes no segments: for one place in a text that is not looked at otherwise."""
+    from inspector.engines import jinja2_engine
+
+    try:
+        found = jinja2_engine.traced_upto(call, char) if 0 <= char < len(text) else None
+    except Exception:
         return None
-    table = traced.table
-    row = int(np.searchsorted(table.chars.cumsum(), char, side="right"))
-    origin, line = table.origins[row], int(table.tag[row]) & LINE_MASK
-    return KIND_NAMES[origin.kind], line or None, origin.path or None
+    if found is None or not text.startswith(_without_addresses(found.text, call)):
+        return None
+    return KIND_NAMES[found.origin.kind], found.line or None, found.origin.path or None
 
 
 def _trace_beside(call: TemplateCall, text: str, engine: str) -> tuple[TracedRender | None, str]:

@@ -43,6 +43,7 @@ from inspector.engines.coverage import Coverage, LinePlan, straight_runs
 from inspector.errors import clipped
 from inspector.provenance import (
     IN_GENERATION,
+    LINE_MASK,
     TEMPLATE,
     Origin,
     SegmentKind,
@@ -58,6 +59,7 @@ from inspector.provenance import (
     derive,
     dump_json,
     escape_html,
+    flattened,
     format_traced,
     make,
     named,
@@ -966,6 +968,33 @@ def render_traced(call: TemplateCall) -> TracedRender:
         start = None
     code, ran = compiled.coverage.code, compiled.lines_ran(bytes(context.ran))
     return TracedRender(table, start, compiled.prompt_known, tuple(blocked), code, ran)
+
+
+@dataclass(frozen=True, slots=True)
+class TracedBeginning:
+    """A text up to the string that holds a character, and the origin and template line (0: none) of that character."""
+
+    text: str
+    origin: Origin
+    line: int
+
+
+def traced_upto(call: TemplateCall, char: int) -> TracedBeginning | None:
+    """Render with provenance until a character is written; None where the text is shorter, or where its end is cut off
+    afterwards. Errors: whatever the template raises before, unchanged."""
+    if call.continue_final_message:
+        return None
+    compiled = _compile(call.text)
+    texts: list[str] = []
+    done = 0
+    for part in compiled.template.root_render_func(_context(compiled, call)):
+        for text, line in zip(*flattened((part,))):
+            texts.append(text)
+            for chars, origin, _offset, tag in runs_of(text):
+                done += chars
+                if done > char:
+                    return TracedBeginning("".join(texts), origin, tag & LINE_MASK or line)
+    return None
 
 
 def failing_message(call: TemplateCall, error: Exception) -> int | None:
