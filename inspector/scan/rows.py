@@ -120,7 +120,8 @@ def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> None:
     if a.inspection.error is not None:
         row |= error_columns(a.inspection.error)
     if a.labels is not None:
-        row |= {"trained": a.labels.num_trained, "masked": len(a.labels.labels) - a.labels.num_trained,
+        trained = a.labels.num_trained
+        row |= {"trained": trained, "masked": len(a.labels.labels) - trained,
                 "alarms": _tally(alarm.kind.value for alarm in a.labels.alarms)}  # fmt: skip
     if a.fitting is not None and a.labels is not None:
         row["windows"] = [_window(a, plan.sides[0], window) for window in plan.windows]

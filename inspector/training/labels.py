@@ -8,6 +8,7 @@ position is the model's.
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from inspector.encode import Encoding, TokenFlag, control_mask
+from inspector.encode import NO_SEGMENT, Encoding, TokenFlag, control_mask
 from inspector.errors import ErrorKind, InspectorError
 from inspector.render import SegmentKind
 from inspector.tensors import IGNORED_LABEL
@@ -24,6 +25,7 @@ from inspector.tokenizers.base import Tokenizer
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
 _ASSISTANT_ROLES = ("assistant", "model")
 _TEMPLATE, _SPECIAL = int(SegmentKind.TEMPLATE), int(SegmentKind.SPECIAL)
+_GENERATION_PROMPT = int(TokenFlag.GENERATION_PROMPT)  # a plain int: numpy takes an enum ten times as long
 
 
 class LabelMode(enum.Enum):
@@ -76,7 +78,7 @@ class Labels:
 
     @property
     def num_trained(self) -> int:
-        return int((self.labels != IGNORED_LABEL).sum())
+        return int(np.count_nonzero(self.labels != IGNORED_LABEL))
 
     def to_dict(self) -> dict[str, Any]:
         """Give schema `labels/1`."""
@@ -131,6 +133,25 @@ def _runs(encoding: Encoding, trained: np.ndarray) -> Iterator[tuple[int, int, b
             yield start, end, bool(trained[start]), text
 
 
+_SAID, _ROLE = 1, 2  # bits of a field: it is a message's, it is a role
+_NONE = np.zeros(1, np.uint8)
+
+
+@functools.lru_cache(maxsize=4096)
+def _field_bits(path: str) -> int:
+    return (_SAID if path.startswith("messages[") else 0) | (_ROLE if path.endswith("].role") else 0)
+
+
+def _stretches(mask: np.ndarray) -> list[tuple[int, int]]:
+    """Give the ranges [start, end) in which a mask is set."""
+    data, found, end = mask.tobytes(), [], 0
+    while (start := data.find(1, end)) >= 0:
+        end = data.find(0, start)
+        end = len(data) if end < 0 else end
+        found.append((start, end))
+    return found
+
+
 class _View:
     """An encoding as its turns: what the assistant said, and who wrote each token."""
 
@@ -138,31 +159,25 @@ class _View:
         self.encoding, self.messages = encoding, messages
         known = encoding.assistant_mask_from == "generation" or not generation_tag_only
         self.source = encoding.assistant_mask_from if known else None
-        self.mask = (encoding.assistant_mask == 1) & known
+        self.mask = encoding.assistant_mask == 1 if known else np.zeros(len(encoding), bool)
+        self.turns = _stretches(self.mask)
         segments = encoding.rendered.segments
-        self.kind = np.append(segments.kind, 255)[encoding.segment]
-        # Names by row, the last one for tokens that no field wrote: a token's row is its index into them.
-        self._names = (*segments.paths, "")
-        self._rows = np.append(segments.path, -1)[encoding.segment]
-        self._said = np.array([name.startswith("messages[") for name in self._names])[self._rows]
-        self._role = np.array([name.endswith("].role") for name in self._names])[self._rows]
-
-    def turns(self) -> list[tuple[int, int]]:
-        """Give the token ranges of the turns: runs of the mask, those of one message together."""
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], self.mask.astype(np.int8), [0]))))
-        return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+        # What a token's field is, the last entry for tokens that no segment holds.
+        fields = np.array([*map(_field_bits, segments.paths), 0], np.uint8)[segments.path]
+        self._fields = np.concatenate((fields, _NONE))[encoding.segment].tobytes()
 
     def _speaker(self, turn: tuple[int, int]) -> str:
         """Give the message that a turn is of: the first that wrote in it."""
-        said = self._said[slice(*turn)]
-        first = int(said.argmax()) if len(said) else 0
-        return self._path(turn[0] + first).split("]")[0] if len(said) and said[first] else ""
+        fields = self._fields[slice(*turn)]
+        first = next((index for index, field in enumerate(fields) if field & _SAID), None)
+        return "" if first is None else self._path(turn[0] + first).split("]")[0]
 
     def _path(self, index: int) -> str:
-        return self._names[self._rows[index]]
+        segments = self.encoding.rendered.segments
+        return segments.paths[segments.path[self.encoding.segment[index]]]
 
     def spoken(self, *, last: bool) -> np.ndarray:
-        turns = self.turns()
+        turns = self.turns
         if not last or not turns:
             return self.mask
         speaker, chosen = self._speaker(turns[-1]), np.zeros(len(self.mask), bool)
@@ -175,11 +190,11 @@ class _View:
         inside = trained[:length]
         if not inside.any():
             yield Alarm(AlarmKind.ALL_MASKED, f"0 of {length} tokens are trained: {self._why_none(trained)}")
-        if trained[length:].any():
+        if length < len(trained) and trained[length:].any():
             lost, total = int(trained[length:].sum()), int(trained.sum())
             yield Alarm(AlarmKind.TRUNCATED_MASK, f"{lost} of {total} trained tokens lie beyond {length}", None, length)
         if mode is not LabelMode.ALL:
-            for turn in self.turns():
+            for turn in self.turns:
                 if trained[turn[0]] and turn[1] <= length:
                     yield from self._turn_alarms(turn)
         yield from self._eos_alarm(inside)
@@ -196,7 +211,8 @@ class _View:
 
     def _turn_alarms(self, turn: tuple[int, int]) -> Iterator[Alarm]:
         start, end = turn
-        path = f"{self._speaker(turn)}]" if self._speaker(turn) else None
+        speaker = self._speaker(turn)
+        path = f"{speaker}]" if speaker else None
         stop = self._stop(turn)
         if stop is not None and stop >= end:
             piece = self.encoding.tokenizer.piece(int(self.encoding.input_ids[stop]))
@@ -209,13 +225,16 @@ class _View:
         yield from self._seam_alarm(start, path)
 
     def _written_by_template(self, index: int) -> bool:
-        return int(self.kind[index]) in (_TEMPLATE, _SPECIAL)
+        row = int(self.encoding.segment[index])
+        return row != NO_SEGMENT and int(self.encoding.rendered.segments.kind[row]) in (_TEMPLATE, _SPECIAL)
+
+    def _controls(self, index: int) -> bool:
+        return bool(control_mask(self.encoding.flags[index : index + 1])[0])
 
     def _header(self, turn: tuple[int, int]) -> int | None:
         """Give the token of a turn that holds the role's name: the field itself, or the template's word before all content."""
         start, end = turn
-        fields = np.flatnonzero(self._role[start:end])
-        stop = start + int(fields[0]) if len(fields) else end
+        stop = next((at for at in range(start, end) if self._fields[at] & _ROLE), end)
         for at in range(start, stop):
             if not self._written_by_template(at):
                 break
@@ -230,21 +249,21 @@ class _View:
         flags, end = self.encoding.flags, turn[1]
         at = end - 1
         while at >= turn[0] and self._written_by_template(at):
-            if control_mask(flags[at]):
+            if self._controls(at):
                 return at
             at -= 1
         for at in range(end, len(flags)):
-            if not self._written_by_template(at) or flags[at] & TokenFlag.GENERATION_PROMPT:
+            if not self._written_by_template(at) or int(flags[at]) & _GENERATION_PROMPT:
                 return None
-            if control_mask(flags[at]):
+            if self._controls(at):
                 return None if self._opens(at) else at
         return None
 
     def _opens(self, index: int) -> bool:
         """Say whether a control token opens a turn: a role's name comes after it, or content at once."""
-        if self.encoding.flags[index] & TokenFlag.EOS or index + 1 >= len(self._rows):
+        if int(self.encoding.flags[index]) & TokenFlag.EOS or index + 1 >= len(self._fields):
             return False
-        return bool(self._said[index + 1])
+        return self._fields[index + 1] & _SAID != 0
 
     def _seam_alarm(self, start: int, path: str | None) -> Iterator[Alarm]:
         spans = self.encoding.rendered.assistant_spans
@@ -261,7 +280,7 @@ class _View:
         eos, pad = ids.get("eos_token"), ids.get("pad_token")
         if eos is None or pad not in (None, eos):
             return
-        hit = np.flatnonzero(trained & (self.encoding.input_ids[: len(trained)] == eos))
+        hit = (trained & (self.encoding.input_ids[: len(trained)] == eos)).nonzero()[0]
         if len(hit):
             says = "the pad token is the EOS token" if pad == eos else "there is no pad token, and EOS is used for it"
             why = f"{says}: a collator that masks padding by its id masks {len(hit)} trained EOS"
@@ -273,15 +292,22 @@ class _View:
             if message.get("role") not in _ASSISTANT_ROLES:
                 continue
             fields = [name for name in REASONING_FIELDS if message.get(name)]
-            names = {f"messages[{index}].{name}" for name in fields}
             if fields and written is None:
-                written = {self._names[row] for row in np.unique(self._rows).tolist()} - {""}
-            if fields and not any(path.startswith(tuple(names)) for path in written or ()):
+                written = self._written()
+            names = tuple(f"messages[{index}].{name}" for name in fields)
+            if fields and not any(path.startswith(names) for path in written or ()):
                 path = f"messages[{index}].{fields[0]}"
                 yield Alarm(AlarmKind.REASONING_NEVER_TRAINED, "the template does not write it", path)
             elif not fields and self._loses_thought(index, message.get("content")):
                 path = f"messages[{index}].content"
                 yield Alarm(AlarmKind.REASONING_NEVER_TRAINED, "the template strips what stands in <think>", path)
+
+    def _written(self) -> set[str]:
+        """Give the fields of which a token holds the first byte."""
+        segments = self.encoding.rendered.segments
+        rows = np.unique(self.encoding.segment)
+        places = np.unique(segments.path[rows[rows != NO_SEGMENT]])
+        return {segments.paths[place] for place in places[places >= 0].tolist()}
 
     def _loses_thought(self, index: int, content: Any) -> bool:
         """Say whether the text before `</think>` in a content is written nowhere."""
