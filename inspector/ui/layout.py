@@ -21,6 +21,7 @@ from inspector.ui import (
     diff,
     exports,
     findings,
+    keeping,
     model,
     records,
     scanning,
@@ -136,6 +137,7 @@ def launch_settings() -> dict[str, Any]:
         "max_threads": THREADS,
         "mcp_server": True,
         "app_kwargs": {
+            "lifespan": keeping.nothing,
             "middleware": [
                 (Framing, (), {}),
                 (Gate, (), {"functions": functions(), "admission": calls.admission()}),
