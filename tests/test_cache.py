@@ -141,6 +141,16 @@ def test_four_processes_at_once_keep_the_bound_and_read_only_whole_files() -> No
 # --- the command -------------------------------------------------------------------------------------------------
 
 
+def test_the_hashes_of_many_files_are_not_all_remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cache, "_MOST_HASHED", 8)
+    monkeypatch.setattr(cache, "_hashed", {})
+    for number in range(20):
+        path = tmp_path / str(number)
+        path.write_bytes(b"tide %d" % number)
+        assert cache.sha256_of(path) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert [Path(key[0]).name for key in cache._hashed] == [str(number) for number in range(12, 20)]
+
+
 def test_the_command_lists_says_where_and_clears() -> None:
     a, b = put("a"), put("b", used_s_ago=500)
     cache.remember("hf:org/name@main!./[x]#token:abc", {"a.json": a.sha256})

@@ -34,6 +34,7 @@ _TOUCH_S = 1.0
 # (path, size, mtime_ns, ctime_ns) -> sha256 of files hashed by this process: a second use costs one stat. No program can
 # set the last one, so that a file which was written to is hashed again whatever its other times say.
 _hashed: dict[tuple[str, int, int, int], str] = {}
+_MOST_HASHED = 4096  # a server's visitors give files without end, each under a name of its own
 
 
 def cache_dir() -> Path:
@@ -49,10 +50,19 @@ def cache_dir() -> Path:
 def sha256_of(path: Path) -> str:
     """Hash a file, or repeat the hash that this process already computed for the same size and times."""
     key = _key(path, path.stat())
-    if key not in _hashed:
+    digest = _hashed.get(key)  # in one step: another thread may move it meanwhile
+    if digest is None:
         with path.open("rb") as stream:
-            _hashed[key] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return _hashed[key]
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        _remember(key, digest)
+    return digest
+
+
+def _remember(key: tuple[str, int, int, int], digest: str) -> None:
+    """Keep a hash as the newest; forget the oldest of too many."""
+    _hashed[key] = digest
+    for old in list(_hashed)[:-_MOST_HASHED]:
+        _hashed.pop(old, None)
 
 
 def _key(path: Path, stat: os.stat_result) -> tuple[str, int, int, int]:
@@ -89,7 +99,7 @@ def _note_use(stream: IO[bytes], path: Path) -> None:
             os.utime(path, ns=(time.time_ns(), stat.st_mtime_ns))
             known, now = _hashed.pop(_key(path, stat), None), path.stat()
             if known and (now.st_size, now.st_mtime_ns) == (stat.st_size, stat.st_mtime_ns):
-                _hashed[_key(path, now)] = known
+                _remember(_key(path, now), known)
 
 
 @contextlib.contextmanager

@@ -559,6 +559,8 @@ class Gate:
                 await self.app(scope, _replayed(body, gone), send)
         finally:
             self._streams[address] -= 1
+            if not self._streams[address]:
+                del self._streams[address]
 
     # ---- bodies -----------------------------------------------------------------------------------------------------
 
