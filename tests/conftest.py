@@ -23,6 +23,8 @@ LONG = (
     "vocabularies", "engines", "sources", "sources_contract", "browser_editor", "browser_training", "backends_openai",
     "browser_server", "browser_pure", "public", "scan", "share", "browser_dataset", "api", "reading", "recipes", "control",
 )  # fmt: skip
+# In these files the tests of one tokenizer follow each other: loading it is half of their time, and few are kept.
+BY_TOKENIZER = ("stages", "tokenizers", "tokenizers_families", "tokenizers_mistral", "decode")
 # Threads of torch that share a core with another process spend most of their time waiting for each other.
 if others := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // others)))
@@ -34,9 +36,18 @@ TEMPLATE = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the long files; within a file, and among the others, the order stays."""
+    """Begin with the long files; within a file, and among the others, the order stays, or is that of the tokenizers."""
     places = {f"test_{name}": place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+    grouped = {f"test_{name}" for name in BY_TOKENIZER}
+    tokenizers: dict[Any, int] = {}
+
+    def place(item: pytest.Item) -> tuple[int, int]:
+        given = getattr(item, "callspec", None)
+        params = given.params if given and item.path.stem in grouped else {}
+        name = params.get("ref") or getattr(item.module, "FAMILY", {}).get(params.get("family"))  # type: ignore[attr-defined]
+        return places.get(item.path.stem, len(places)), tokenizers.setdefault(name, len(tokenizers)) if name else -1
+
+    items.sort(key=place)
 
 
 @pytest.fixture
@@ -143,6 +154,11 @@ class Kept:
     def _put_back(self, inspector: Inspector) -> bool:
         page = inspector.page
         page.mouse.move(0, 0)
+        page.set_viewport_size(WIDE)
+        page.evaluate(
+            """() => { for (const [name, is] of [['dark', document.body.classList.contains('dark')], ['language', document.documentElement.lang !== 'en']])
+            if (is) document.querySelector('[data-act="' + name + '"]').click(); }"""
+        )
         page.evaluate(
             f"""state => {{ localStorage.clear(); sessionStorage.clear();
             {BENCH}.apply(state); document.activeElement.blur(); scrollTo(0, 0); }}""",
@@ -166,8 +182,8 @@ def kept(browser: Any, address: str) -> Iterator[Kept]:
 
 @pytest.fixture
 def bench(kept: Kept) -> Iterator[Inspector]:
-    """The module's page as it was at first: for tests that need no visitor of their own, and change neither the
-    language, nor the window, nor what a reload brings back. Others take `open_page`."""
+    """The module's page as it was at first, for tests that neither look at a visitor's beginning nor put anything in the
+    place of the page's own functions. Others take `open_page`."""
     inspector = kept.again()
     try:
         yield inspector

@@ -324,8 +324,7 @@ def test_two_pages_do_not_mix(open_page: Any) -> None:
     assert "second visitor" in two.pane(0)["text"]
 
 
-def test_the_interface_speaks_chinese_and_the_dark_switch_works(open_page: Any) -> None:
-    bench = open_page()
+def test_the_interface_speaks_chinese_and_the_dark_switch_works(bench: Inspector) -> None:
     bench.page.click('[data-act="language"]')
     assert "词元" in bench.page.inner_text(".ti-tabs") and "首个差异" in bench.page.inner_text(".ti-compare")
     before = bench.page.evaluate("() => getComputedStyle(document.querySelector('.ti')).backgroundColor")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axe import add_axe, faults
-from page import NARROW, WIDE, messages, shot
+from page import NARROW, WIDE, Inspector, messages, shot
 
 from inspector.ui.examples import EXAMPLES
 from inspector.ui.views import VIEWS
@@ -57,8 +57,7 @@ def dark(bench: Any, on: bool) -> None:
         bench.page.click('[data-act="dark"]')
 
 
-def test_no_tab_and_no_dialog_has_a_serious_fault_in_light_or_dark(open_page: Any) -> None:
-    bench = open_page()
+def test_no_tab_and_no_dialog_has_a_serious_fault_in_light_or_dark(bench: Inspector) -> None:
     add_axe(bench.page)
     wrong = []
     for on, views in ((False, ALL), (True, SAMPLE)):
@@ -74,8 +73,7 @@ def test_no_tab_and_no_dialog_has_a_serious_fault_in_light_or_dark(open_page: An
 
 
 @pytest.mark.full
-def test_no_example_in_any_tab_has_a_serious_fault_in_light_or_dark(open_page: Any) -> None:
-    bench = open_page()
+def test_no_example_in_any_tab_has_a_serious_fault_in_light_or_dark(bench: Inspector) -> None:
     add_axe(bench.page)
     wrong = []
     for on in (False, True):
@@ -91,8 +89,7 @@ def test_no_example_in_any_tab_has_a_serious_fault_in_light_or_dark(open_page: A
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_tab_fits_the_screen_and_nothing_overlaps(open_page: Any) -> None:
-    bench = open_page()
+def test_every_tab_fits_the_screen_and_nothing_overlaps(bench: Inspector) -> None:
     wrong = []
     for name, size in (("wide", WIDE), ("narrow", NARROW)):
         bench.page.set_viewport_size(size)
@@ -251,8 +248,7 @@ def test_bars_are_one_tab_stop_each_a_link_skips_them_and_letters_can_be_switche
     assert grid["y"] < 620, "tokens stand above the fold on a phone"
 
 
-def test_a_choice_is_found_by_typing_words_of_it(open_page: Any) -> None:
-    bench = open_page()
+def test_a_choice_is_found_by_typing_words_of_it(bench: Inspector) -> None:
     page, box = bench.page, bench.page.get_by_role("combobox", name="A Template", exact=True)
     before = page.input_value('[data-in="template0"]')
     box.click()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import regex
-from page import ANSWER_MS, ROOT, messages, shot
+from page import ANSWER_MS, ROOT, Inspector, messages, shot
 
 from inspector import inspect
 from inspector.encode import TokenFlag
@@ -100,8 +100,8 @@ NORMAL_SAMPLE = random.Random(5).sample([example.id for example in EXAMPLES], 1)
     "name",
     [pytest.param(example.id, marks=[] if example.id in NORMAL_SAMPLE else [pytest.mark.full]) for example in EXAMPLES],
 )
-def test_an_example_fills_the_page_with_what_its_data_says(open_page: Any, name: str) -> None:
-    bench, example = open_page(), next(example for example in EXAMPLES if example.id == name)
+def test_an_example_fills_the_page_with_what_its_data_says(bench: Inspector, name: str) -> None:
+    example = next(example for example in EXAMPLES if example.id == name)
     bench.page.click('[data-act="examples"]')
     bench.page.click(f'[data-example="{name}"]')
     bench.settle()
@@ -262,8 +262,7 @@ def test_the_histogram_counts_bytes_and_the_script_costs_equal_pythons(drawn: An
     assert {name: row["tokens"] for name, row in found.items()} == pytest.approx(dict(tokens))
 
 
-def test_the_plots_tab_draws_says_selects_and_exports(open_page: Any) -> None:
-    bench = open_page()
+def test_the_plots_tab_draws_says_selects_and_exports(bench: Inspector) -> None:
     page = bench.page
     bench.open("plots")
     assert page.locator(".ti-plot svg[role=img]").count() == 5

@@ -403,8 +403,7 @@ def test_the_control_view_fits_at_both_sizes(open_page: Any, size: dict[str, int
     bench.page.screenshot(path=shot(f"linked-{name}"))
 
 
-def test_bytes_and_template_follow_a_selection_deep_in_the_text_in_every_pane(open_page: Any) -> None:
-    bench = open_page()
+def test_bytes_and_template_follow_a_selection_deep_in_the_text_in_every_pane(bench: Inspector) -> None:
     page = bench.page
     bench.choose("tokenizer0", "qwen3")
     bench.choose("template0", "qwen3-0.6b@current")

@@ -74,8 +74,7 @@ def test_errors_of_small_fields_have_the_width_of_the_form(bench: Inspector) -> 
         bench.type_in(name, "")
 
 
-def test_the_header_says_what_the_page_is_and_a_failed_pane_keeps_all_its_lines(open_page: Any) -> None:
-    bench = open_page()
+def test_the_header_says_what_the_page_is_and_a_failed_pane_keeps_all_its_lines(bench: Inspector) -> None:
     assert "every byte of the prompt" in bench.page.inner_text(".ti-tagline")
     assert bench.page.inner_text(".ti-status").startswith("answered in ")
     assert "B has nothing there" in bench.page.inner_text(".ti-compare")
@@ -122,8 +121,7 @@ def test_another_reference_is_no_error_before_it_is_typed(bench: Inspector) -> N
     assert "the list above has all" in bench.error("tokenizer0")
 
 
-def test_the_pairing_remark_unfolds_and_speaks_chinese(open_page: Any) -> None:
-    bench = open_page()
+def test_the_pairing_remark_unfolds_and_speaks_chinese(bench: Inspector) -> None:
     note = bench.page.locator(".ti-head0 .ti-notes")
     assert "was made for the tokenizer qwen3" in note.get_attribute("title")
     note.locator("summary").click()
