@@ -325,13 +325,14 @@ def test_a_damaged_conversion_is_made_anew(model, monkeypatch, tmp_path):
 # ------------------------------------------------------------------------------------------------------------ the worker
 
 
-def test_the_worker_tells_what_it_is_doing_and_starts_once(ids, model):
+def test_the_worker_tells_what_it_is_doing_and_starts_once(tiny):
+    model, ids = artifact(tiny), [1, 2, 3]
     client, told = LocalWorker(), []
     try:
-        client.next_token_logits(model, [ids[:3]], report=lambda doing, *_: told.append(doing))
+        client.next_token_logits(model, [ids], report=lambda doing, *_: told.append(doing))
         assert told[0] == "starting" and told[-2:] == ["loading", "computing"]
         told.clear()
-        client.next_token_logits(model, [ids[:3]], report=lambda doing, *_: told.append(doing))
+        client.next_token_logits(model, [ids], report=lambda doing, *_: told.append(doing))
         assert "loading" not in told and client.starts == 1
     finally:
         client.close()
@@ -442,15 +443,16 @@ def test_a_worker_that_hangs_is_killed_when_its_time_is_over(model, worker, monk
     assert worker.pid() is None
 
 
-def test_an_idle_worker_ends_by_itself_and_the_next_request_starts_one(ids, model):
+def test_an_idle_worker_ends_by_itself_and_the_next_request_starts_one(tiny):
+    model, ids = artifact(tiny), [1, 2, 3]
     client = LocalWorker(idle_s=0.3)
     try:
-        client.next_token_logits(model, [ids[:3]])
+        client.next_token_logits(model, [ids])
         deadline = time.monotonic() + 10
         while client.pid() is not None and time.monotonic() < deadline:
             time.sleep(0.05)
         assert client.pid() is None
-        client.next_token_logits(model, [ids[:3]])
+        client.next_token_logits(model, [ids])
         assert client.starts == 2
     finally:
         client.close()
