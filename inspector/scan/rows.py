@@ -24,7 +24,7 @@ from inspector.render import common_prefix as common_text
 from inspector.scan.columns import ORIGINS, ROLES, SCHEMA, empty_row
 from inspector.scan.plan import PlanSide, ScanPlan
 from inspector.scan.requests import request_of, row_texts
-from inspector.scan.scripts import scripts_of
+from inspector.scan.scripts import Spans, scripts_of
 from inspector.scan.source import RowBatch
 from inspector.tensors import IGNORED_LABEL
 from inspector.training.growing import PlainPrompts, growing_prompts
@@ -47,17 +47,22 @@ def measured(plan: ScanPlan, batch: RowBatch) -> bytes:
 
 def scan_rows(plan: ScanPlan, batch: RowBatch, until: float | None = None) -> pa.RecordBatch:
     """Measure the rows of a batch in this process; with `until`, stop after the row that passes that time."""
-    made = []
+    made: list[dict[str, Any]] = []
+    spans: list[tuple[dict[str, Any], Spans]] = []
     for place, text in enumerate(row_texts(batch)):
         row = place_row(batch, place)
+        made.append(row)
         if isinstance(text, InspectorError):
             row |= error_columns(text)
         else:
             row["row_bytes"] = len(text)
-            _measure(row, text, plan)
-        made.append(row)
+            encoding = _measure(row, text, plan)
+            if encoding is not None and encoding.rendered.kind == "bytes":
+                spans.append((row, _said(encoding)))
         if until is not None and time.monotonic() > until:
             break
+    for (row, _spans), tally in zip(spans, scripts_of([each for _row, each in spans])):
+        row["scripts"] = sorted(tally.items())
     return record_batch(made)
 
 
@@ -103,7 +108,8 @@ def _side(side: PlanSide, request: bytes, plan: ScanPlan) -> _Side:
     return _Side(inspection, fitting, labels)
 
 
-def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> None:
+def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> Encoding | None:
+    """Fill in all columns of a row but its scripts; give what these are counted of."""
     try:
         row["form"], request = request_of(text, plan)
     except (InspectorError, UnicodeDecodeError) as error:
@@ -111,7 +117,7 @@ def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> None:
             row["form"], request = "", text  # the strict parser names the byte
         else:
             row |= error_columns(error)
-            return
+            return None
     row["request_sha256"] = hashlib.sha256(request).digest()
     a = _side(plan.sides[0], request, plan)
     row |= _request_columns(a.inspection)
@@ -129,6 +135,7 @@ def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> None:
             row |= _prefix_columns(a.fitting, plan.sides[0])
     if plan.compares:
         row |= _compared(a, _side(plan.sides[1], request, plan))
+    return a.inspection.encoding
 
 
 def _request_columns(inspection: Inspection) -> dict[str, Any]:
@@ -179,19 +186,24 @@ def _count_columns(inspection: Inspection, encoding: Encoding) -> dict[str, Any]
         **{f"role_{name}": roles.get(name, 0) for name in (*ROLES, "other")},
         "tokens_argument": argument,
         "tokens_reasoning": reasoning,
-        "scripts": _scripts(encoding),
         "control": int(np.count_nonzero(control_mask(flags))),
-        "control_from_content": _flagged(flags, TokenFlag.FROM_CONTENT),
-        "control_crossing": _flagged(flags, TokenFlag.CROSSES_SEGMENT),
-        "look_alike": _flagged(flags, TokenFlag.LOOK_ALIKE),
-        "unknown_tokens": _flagged(flags, TokenFlag.UNKNOWN),
+        **_flagged(flags),
         "safe_tokens": len(encoding.safe_input_ids),
         "uncovered_bytes": sum(gap.end - gap.start for gap in encoding.uncovered),
     }
 
 
-def _flagged(flags: np.ndarray, flag: TokenFlag) -> int:
-    return int(np.count_nonzero(flags & int(flag)))
+_FLAGGED = (
+    ("control_from_content", int(TokenFlag.FROM_CONTENT)),
+    ("control_crossing", int(TokenFlag.CROSSES_SEGMENT)),
+    ("look_alike", int(TokenFlag.LOOK_ALIKE)),
+    ("unknown_tokens", int(TokenFlag.UNKNOWN)),
+)
+
+
+def _flagged(flags: np.ndarray) -> dict[str, int]:
+    there = int(np.bitwise_or.reduce(flags))
+    return {name: int(np.count_nonzero(flags & flag)) if there & flag else 0 for name, flag in _FLAGGED}
 
 
 def _by_role(inspection: Inspection, by_path: dict[str, int]) -> tuple[dict[str, int], int, int]:
@@ -213,13 +225,11 @@ def _by_role(inspection: Inspection, by_path: dict[str, int]) -> tuple[dict[str,
     return roles, argument, reasoning
 
 
-def _scripts(encoding: Encoding) -> list[tuple[str, int]]:
-    if encoding.rendered.kind != "bytes":
-        return []
-    kinds = np.append(encoding.rendered.segments.kind, np.uint8(255))[encoding.segment]
-    said = kinds == _MESSAGE
-    tally = scripts_of(encoding.rendered.text, encoding.rendered.utf8, encoding.start[said], encoding.end[said])
-    return sorted(tally.items())
+def _said(encoding: Encoding) -> Spans:
+    """Give the tokens that messages wrote."""
+    rendered = encoding.rendered
+    said = np.append(rendered.segments.kind, np.uint8(255))[encoding.segment] == _MESSAGE
+    return Spans(rendered.text, rendered.utf8, encoding.start[said], encoding.end[said])
 
 
 def _finding_columns(inspection: Inspection) -> dict[str, Any]:
