@@ -6,6 +6,7 @@ heavy is imported: the page and the command line use this module, children use p
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, fields, replace
@@ -202,12 +203,17 @@ def check_request(request: bytes | Fields) -> None:
     )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=64)
+def _size_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
 def check_template(text: str, where: dict[str, Any] | None = None) -> None:
     """Refuse a template that is too large, before anything parses it.
 
     Errors: InputTooLarge.
     """
-    size = len(text.encode("utf-8", "surrogatepass"))
+    size = _size_of(text)
     remedy = "take out of the template what this conversation does not need"
     limits.check(
         "template_bytes", size, f"the template has {size:,} bytes", ErrorKind.InputTooLarge, "template", remedy, where,

@@ -8,6 +8,7 @@ the values mean is not this module's business (request.py's).
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -167,6 +168,7 @@ def loads(
     return value
 
 
+@functools.lru_cache(maxsize=16)
 def _decoder(limits: JsonLimits) -> json.JSONDecoder:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(pairs)

@@ -32,6 +32,7 @@ RESERVED_ARGUMENTS = frozenset(
     "return_assistant_tokens_mask tokenizer_kwargs".split()
 )
 REASONING_FIELDS = ("reasoning_content", "thinking", "reasoning")
+_REASONING = frozenset(REASONING_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,8 @@ def _message(message: dict[str, Any], path: str, profile: str, join: bool, chang
 
 
 def _drop_nulls(message: dict[str, Any], path: str, changes: list[Change]) -> dict[str, Any]:
+    if None not in message.values():
+        return message
     for key, value in message.items():
         if value is None:
             changes.append(Change(child_path(path, key), "null key dropped", None, None, "library"))
@@ -137,6 +140,8 @@ def _drop_nulls(message: dict[str, Any], path: str, changes: list[Change]) -> di
 
 
 def _note_reasoning(message: dict[str, Any], path: str, changes: list[Change]) -> None:
+    if _REASONING.isdisjoint(message):
+        return
     source = next((name for name in REASONING_FIELDS if message.get(name) is not None), None)
     if source is None:
         return

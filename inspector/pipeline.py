@@ -11,8 +11,7 @@ import importlib.metadata
 import platform
 import time
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -216,20 +215,33 @@ class _Building:
     def set(self, **values: Any) -> None:
         self.values.update(values)
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.timings_ms[name] = self.timings_ms.get(name, 0.0) + (time.perf_counter() - began) * 1000
+    def stage(self, name: str) -> _Stopwatch:
+        """Give what adds the time of a `with` to a stage."""
+        return _Stopwatch(self.timings_ms, name)
 
     def inspection(self) -> Inspection:
         """Give what was reached, with what the live rules find."""
         reached = Inspection(self.options, self.clock, timings_ms=self.timings_ms, **self.values)
         with self.stage("findings"):
             findings = live_findings(reached)
-        return replace(reached, findings=findings) if findings else reached
+        if not findings:
+            return reached
+        return Inspection(self.options, self.clock, timings_ms=self.timings_ms, findings=findings, **self.values)
+
+
+class _Stopwatch:
+    """Adds the time of its `with` to what a stage took before. A class: a generator costs three times as much."""
+
+    __slots__ = ("_began", "_name", "_spent")
+
+    def __init__(self, spent: dict[str, float], name: str) -> None:
+        self._spent, self._name = spent, name
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self._spent[self._name] = self._spent.get(self._name, 0.0) + (time.perf_counter() - self._began) * 1000
 
 
 def _run_stages(job: Job, building: _Building) -> None:

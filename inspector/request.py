@@ -368,7 +368,12 @@ def _require(value: Any, path: str, types: tuple[type, ...]) -> None:
 
 
 def _require_fields(value: dict[str, Any], path: str, fields: _Fields) -> None:
-    for key, types in fields.items():
+    for key, item in value.items():
+        if key in fields and type(item) not in fields[key]:
+            break
+    else:
+        return
+    for key, types in fields.items():  # in the order of the fields, whatever that of the keys: the first is named
         if key in value:
             _require(value[key], child_path(path, key), types)
 

@@ -113,7 +113,11 @@ def request_of(text: bytes, plan: ScanPlan) -> tuple[str, bytes]:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return "", text  # the strict parser says what is wrong and where
-    if plan.column is None and isinstance(value, dict) and any(_is_text_of(name, value.get(name)) for name in _IN_TEXT):
+    if (
+        plan.column is None
+        and isinstance(value, dict)
+        and any(_is_text_of(name, value[name]) for name in _KNOWN.intersection(value))
+    ):
         value = _opened(loads(text.decode("utf-8"), root="row"))
         text = dumps(value).encode("utf-8", "surrogatepass")
     if plan.column is None and isinstance(value, list):
@@ -127,6 +131,7 @@ def request_of(text: bytes, plan: ScanPlan) -> tuple[str, bytes]:
 
 
 _IN_TEXT = (*_MUST, *_MAY, *_TEXTS)
+_KNOWN = frozenset(_IN_TEXT)
 _LEFT_OUT = (
     "tools",
     "documents",
