@@ -609,8 +609,9 @@ class _Columns:
         self.paths = tuple(places)
         place_of = dict(zip(self.paths, range(len(self.paths))))
         place_of[""] = -1
-        self.kind = np.frombuffer(bytes(map(_get_kind, origins)), np.uint8)
-        self.owner = column(list(map(_get_owner, origins)))
+        self.kinds = bytes(map(_get_kind, origins))
+        self.kind = np.frombuffer(self.kinds, np.uint8)
+        self.owners = list(map(_get_owner, origins))
         self.path = column(list(map(place_of.__getitem__, paths)))
         exact = np.frombuffer(bytes(map(_get_exact, origins)), bool)
         self.field_start = np.where(exact, table.offset, -1)
@@ -735,32 +736,27 @@ _TAG_LITERAL = re.compile(r"</?[A-Za-z_][\w.:-]{0,40}>")
 _ROLE_WORD = re.compile(rb"\s*\w*\s*")
 _TERMINATOR_REACH = 96  # bytes of literal text after a turn in which its terminator is looked for
 _ASSISTANT_ROLES = ("assistant", "model")
-# As plain ints: numpy compares an array with an enum ten times slower.
-_TEMPLATE, _SPECIAL = int(SegmentKind.TEMPLATE), int(SegmentKind.SPECIAL)
-_TOOL, _KWARG = int(SegmentKind.TOOL), int(SegmentKind.KWARG)
+_LITERAL = (int(SegmentKind.TEMPLATE), int(SegmentKind.SPECIAL))
+_FOREIGN = (int(SegmentKind.TOOL), int(SegmentKind.DOCUMENT), int(SegmentKind.KWARG))
 
 
 def _assistant_spans(
     columns: _Columns, utf8: bytes, call: TemplateCall, prompt_start: int | None
 ) -> tuple[tuple[int, int], ...]:
     indexes = given_indexes(call.messages)
-    speakers = [index for index, message in zip(indexes, call.messages) if message.get("role") in _ASSISTANT_ROLES]
+    speakers = {index for index, message in zip(indexes, call.messages) if message.get("role") in _ASSISTANT_ROLES}
+    speakers.discard(NOBODY)
     if not speakers:
         return ()
-    owner, first, last = _turns(columns)
-    speaks = np.zeros(max(int(owner.max(initial=0)), *speakers, 0) + 2, bool)
-    speaks[speakers] = True
-    speaks[NOBODY] = False  # the last entry: other content
-    said = speaks[owner]
-    owner, first, last = owner[said], first[said], last[said]
-    stops = np.minimum(_literal_stops(columns, last), columns.size if prompt_start is None else prompt_start)
+    limit = columns.size if prompt_start is None else prompt_start
+    starts, ends = [*columns.start.tolist(), columns.size], columns.end.tolist()
     search = _Terminators(call)
     best: dict[int, tuple[int, int, int]] = {}
-    ends = columns.end[last]
-    for index, start, end, stop in zip(*map(np.ndarray.tolist, (owner, columns.start[first], ends, stops))):
-        if index not in best or end - start >= best[index][1] - best[index][0]:  # of equal ones the last is the turn
-            best[index] = (start, end, stop)
-    limit = columns.size if prompt_start is None else prompt_start
+    for index, first, last, following in _turns(columns):
+        start, end = starts[first], ends[last]
+        # Of equal ones the last is the turn.
+        if index in speakers and (index not in best or end - start >= best[index][1] - best[index][0]):
+            best[index] = (start, end, min(starts[following], limit))
     spans = ((a, b + search.length_in(utf8[b:stop], stop < limit)) for a, b, stop in best.values())
     return tuple(sorted(spans))
 
@@ -783,25 +779,29 @@ def _given_index(message: Mapping[str, Any]) -> int:
     return NOBODY
 
 
-def _turns(columns: _Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Give message, first row and last row of the stretches in which only that message's fields are written.
+def _turns(columns: _Columns) -> list[list[int]]:
+    """Give message, first row and last row of the stretches in which only that message's fields are written, and the
+    next row that is no literal text (or the number of rows).
 
-    Literal text, roles and names may lie inside a stretch; a tool's, document's or argument's text ends it.
+    Literal text, roles and names may lie inside a stretch; a tool's, document's or argument's text ends it, and is one
+    of NOBODY. Most prompts have some fifty rows, for which this is done before numpy has begun.
     """
-    kind, owner = columns.kind, columns.owner
-    foreign = (kind >= _TOOL) & (kind <= _KWARG)  # tool, document, argument
-    rows = ((owner != NOBODY) | foreign).nonzero()[0]
-    held = owner[rows]
-    first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
-    first[1:] = last[:-1] = held[1:] != held[:-1]
-    return held[first], rows[first], rows[last]
-
-
-def _literal_stops(columns: _Columns, rows: np.ndarray) -> np.ndarray:
-    """Give the byte at which the literal text after each row ends."""
-    others = ((columns.kind != _TEMPLATE) & (columns.kind != _SPECIAL)).nonzero()[0]
-    stops = np.append(columns.start[others], columns.size)
-    return stops[others.searchsorted(rows, side="right")]
+    found: list[list[int]] = []
+    current, ended = [NOBODY, 0, 0, 0], True
+    count = len(columns.kinds)
+    for row, (owner, kind) in enumerate(zip(columns.owners, columns.kinds)):
+        if owner == NOBODY and kind in _LITERAL:
+            continue
+        if not ended:
+            current[3], ended = row, True
+        if owner != NOBODY or kind in _FOREIGN:
+            if found and owner == current[0]:
+                current[2], current[3] = row, count
+            else:
+                current = [owner, row, row, count]
+                found.append(current)
+            ended = False
+    return found
 
 
 class _Terminators:
