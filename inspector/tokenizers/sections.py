@@ -69,6 +69,20 @@ class Counted:
         return "".join(texts)
 
 
+class Marks:
+    """The control tokens of a text: at which character each ends, and how many tokens the text has up to there."""
+
+    __slots__ = ("ends", "tokens")
+
+    def __init__(self, ends: list[int], tokens: list[int]) -> None:
+        self.ends, self.tokens = ends, tokens
+
+    def before(self, char: int) -> tuple[int, int]:
+        """Give end and tokens of the last control token that ends at a character or before it; (0, 0) for none."""
+        row = bisect.bisect_right(self.ends, char) - 1
+        return (self.ends[row], self.tokens[row]) if row >= 0 else (0, 0)
+
+
 class SectionEncoder:
     """Splits, looks up, encodes what is missing, and joins. Thread-safe.
 
@@ -160,6 +174,35 @@ class SectionEncoder:
         """Give the ids of a section that does not begin a text."""
         parts = [section.ids for section in map(self._known, self._cut(piece))]
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def marks(self, text: str) -> Marks:
+        """Give where the control tokens of a text are."""
+        pieces = self._pattern.split(text)
+        ends, tokens = [], []
+        end, counted = len(pieces[0]), len(self.first_ids(pieces[0])) if len(pieces) > 1 else 0
+        for wall, piece in zip(pieces[1::2], pieces[2::2]):
+            end, counted = end + len(wall), counted + 1
+            ends.append(end)
+            tokens.append(counted)
+            end, counted = end + len(piece), counted + self._count(piece)
+        return Marks(ends, tokens)
+
+    def beyond(self, marks: Marks, text: str, same: int, upto: int | None = None) -> tuple[int, str | None]:
+        """Count the tokens up to the last control token in the first `upto` characters of a text (all of them), and give
+        what stands after it; None where there is no such token.
+
+        The first `same` characters of the text are those of the text of `marks`: up to the last control token among
+        them both have the same tokens, for no control token reaches into another one.
+        """
+        upto = len(text) if upto is None else upto
+        end, tokens = marks.before(min(same, upto))
+        pieces = self._pattern.split(text[end:upto])
+        if not end and len(pieces) < 3:
+            return 0, None
+        first = self._count(pieces[0]) if end else len(self.first_ids(pieces[0]))
+        if len(pieces) == 1:
+            return tokens, pieces[0]
+        return tokens + first + sum(map(self._count, pieces[2:-1:2])) + len(pieces) // 2, pieces[-1]
 
     def _known(self, part: str) -> Section:
         known = self._cache.get(part)  # one look-up is atomic

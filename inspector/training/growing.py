@@ -7,17 +7,17 @@ input; what cannot be told so is None, and the caller renders it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from inspector.editscript import common_prefix
 from inspector.engines.base import TemplateCall
-from inspector.engines.incremental import CannotTell, IncrementalTemplate, Refused, plain_text
-from inspector.provenance import plain
+from inspector.engines.incremental import CannotTell, IncrementalTemplate, PlainTemplate, Refused
 from inspector.render import common_prefix as common_text
 from inspector.tokenizers.base import Tokenizer
-from inspector.tokenizers.sections import Counted, SectionEncoder
+from inspector.tokenizers.sections import Counted, Marks, SectionEncoder
 
 Calls = Callable[[bool], TemplateCall]
 PLAIN_MESSAGES = 40  # up to which inputs are rendered each: twice as many cost four times as much
@@ -90,7 +90,12 @@ class GrowingPrompts:
     def shared(self, a: Rope, b: Rope) -> int | None:
         """Count the tokens that two inputs begin with alike; None where it cannot be told."""
         begin, rest = self._common(a, b)
-        return _shared(begin.counted, (_texts(rest[0]), _texts(rest[1])), self._sections, differ=any(rest))
+        counted = begin.counted
+        if counted.after is None:
+            return None
+        first = len(self._sections.first_ids(counted.before)) if counted.before else 0
+        shared = _shared(counted.after, (_texts(rest[0]), _texts(rest[1])), self._sections, differ=any(rest))
+        return None if shared is None else first + counted.tokens + shared
 
     def _common(self, a: Rope, b: Rope) -> tuple[Rope, tuple[list[Rope], list[Rope]]]:
         """Give what two texts begin with alike, and what is left of each, last part first."""
@@ -115,57 +120,74 @@ class GrowingPrompts:
         return begin, (left, right)
 
 
+class _Input:
+    """A rendered text, and how many characters it begins with as the text does that is known."""
+
+    __slots__ = ("same", "text", "tokens")
+
+    def __init__(self, text: str, same: int) -> None:
+        self.text, self.same = text, same
+        self.tokens: int | None = None  # once they are counted
+
+
 class PlainPrompts:
     """The inputs of the first messages of a short conversation, each rendered: for few messages that is less work than
-    following a template from one input to the next. Of one of them nothing but its tokens is made."""
+    following a template from one input to the next. Of one of them nothing but its tokens is made, and only where it is
+    not `whole`, the text of all messages."""
 
     def __init__(self, calls: Calls, sections: SectionEncoder) -> None:
-        self._sections = sections
-        self._calls = {asks: calls(asks) for asks in (False, True)}
-        self._known: dict[tuple[int, bool], Rope | None] = {}
-        given = self._calls[False]
-        self._plain = {name: plain(getattr(given, name)) for name in ("messages", "tools", "documents", "kwargs")}
+        self._calls, self._sections = calls, sections
+        self._known: dict[tuple[int, bool], _Input | None] = {}
+        self.whole, self._marks = "", Marks([], [])
 
     def know(self, count: int, asks: bool, text: str) -> None:
-        """Take the text of an input that is rendered already."""
-        self._known[count, asks] = Rope(text, None, None, self._sections.counted(text))
+        """Take the text of the input of all messages, which is rendered already."""
+        self.whole, self._marks = text, self._sections.marks(text)
+        self._known[count, asks] = _Input(text, len(text))
 
     def call(self, count: int, asks: bool) -> TemplateCall:
         """Give what the template is given for the first `count` messages."""
-        call = self._calls[asks]
+        call = self._calls(asks)
         return replace(call, messages=call.messages[:count])
 
-    def at(self, count: int, asks: bool) -> Rope | None:
+    def at(self, count: int, asks: bool) -> _Input | None:
         """Give the input of the first `count` messages; None where the template refuses them."""
         if (count, asks) not in self._known:
             self._known[count, asks] = self._rendered(count, asks)
         return self._known[count, asks]
 
-    def _rendered(self, count: int, asks: bool) -> Rope | None:
+    def _rendered(self, count: int, asks: bool) -> _Input | None:
         try:
-            call = replace(self._calls[asks], **{**self._plain, "messages": self._plain["messages"][:count]})
-            text = plain_text(call)
+            text = self._template.text(count, asks)
         except Exception:
             return None  # the caller renders it and says why
-        return Rope(text, None, None, self._sections.counted(text))
+        return _Input(text, common_text(text, self.whole))
 
-    def length(self, rope: Rope) -> int:
+    @functools.cached_property
+    def _template(self) -> PlainTemplate:
+        return PlainTemplate(self._calls(False))
+
+    def length(self, given: _Input) -> int:
         """Count all tokens."""
-        return _length(rope.counted, self._sections)
+        if given.tokens is None:
+            counted, rest = self._sections.beyond(self._marks, given.text, given.same)
+            rest_ids = self._sections.first_ids(given.text) if rest is None else self._sections.inner_ids(rest)
+            given.tokens = counted + len(rest_ids)
+        return given.tokens
 
-    def text(self, rope: Rope) -> str:
+    def text(self, given: _Input) -> str:
         """Give the text itself."""
-        return rope.text
+        return given.text
 
-    def shared(self, a: Rope, b: Rope) -> int | None:
+    def shared(self, a: _Input, b: _Input) -> int | None:
         """Count the tokens that two inputs begin with alike; None where it cannot be told."""
-        if b.text.startswith(a.text):
-            same, begin = a.chars, a.counted
-        else:
-            same = common_text(a.text, b.text)
-            begin = self._sections.counted(a.text[:same])
+        same = len(a.text) if b.text.startswith(a.text) else common_text(a.text, b.text)
+        counted, after = self._sections.beyond(self._marks, a.text, a.same, same)
+        if after is None:
+            return None
         rest = ([a.text[same:]], [b.text[same:]])
-        return _shared(begin, rest, self._sections, differ=a.text != b.text)
+        shared = _shared(after, rest, self._sections, differ=a.text != b.text)
+        return None if shared is None else counted + shared
 
 
 def _length(counted: Counted, sections: SectionEncoder) -> int:
@@ -176,17 +198,14 @@ def _length(counted: Counted, sections: SectionEncoder) -> int:
 
 
 def _shared(
-    begin: Counted, rest: tuple[Iterable[str], Iterable[str]], sections: SectionEncoder, *, differ: bool
+    after: str, rest: tuple[Iterable[str], Iterable[str]], sections: SectionEncoder, *, differ: bool
 ) -> int | None:
-    """Count the tokens that two texts begin with alike: their common beginning, and what is left of each."""
-    if begin.after is None:
-        return None
-    first = len(sections.first_ids(begin.before)) if begin.before else 0
-    sides = [sections.ids_to_wall(begin.after, texts) for texts in rest]
+    """Count the tokens after the last control token that two texts share: what both go on with, and the rest of each."""
+    sides = [sections.ids_to_wall(after, texts) for texts in rest]
     same = common_prefix(*sides)
     if same == len(sides[0]) == len(sides[1]) and differ:
         return None  # other texts, the same tokens up to the next control token: what follows decides
-    return first + begin.tokens + same
+    return same
 
 
 def _texts(stack: list[Rope]) -> Iterator[str]:
@@ -200,7 +219,24 @@ def _texts(stack: list[Rope]) -> Iterator[str]:
             todo += [part.right, part.left]
 
 
-Told = GrowingPrompts | PlainPrompts
+class Told(Protocol):
+    """What tells of the inputs of a growing conversation; what it gives for an input is its own."""
+
+    def at(self, count: int, asks: bool) -> Any | None:
+        """Give the input of the first `count` messages; None where it has to be rendered."""
+        ...
+
+    def length(self, given: Any, /) -> int:
+        """Count all tokens."""
+        ...
+
+    def text(self, given: Any, /) -> str:
+        """Give the text itself."""
+        ...
+
+    def shared(self, a: Any, b: Any) -> int | None:
+        """Count the tokens that two inputs begin with alike; None where it cannot be told."""
+        ...
 
 
 def growing_prompts(calls: Calls | None, tokenizer: Tokenizer) -> Told | None:
