@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+import re
+import string
 import sys
 import unicodedata
 from itertools import pairwise
 
 import pytest
+import regex
 
 from inspector.sources import resolve_tokenizer
 from inspector.tokenizers import load_tokenizer, pieces
 from inspector.tokenizers.pieces import PieceEncoder
 
 REAL = ("smollm2", "qwen3", "llama3.1", "gpt-oss", "deepseek-v3")
+ASCII = "".join(map(chr, range(128)))
 CONTEXTS = ("a{}b", "1{}2", " {} ", "'{}'t", "!{}\n", "\n{}a", "{}{}", "A{}'S", "  {}", "中{}")
 
 
@@ -67,6 +71,16 @@ def test_a_sample_of_characters_is_cut_as_the_library_cuts(preset: str) -> None:
 @pytest.mark.parametrize("preset", REAL)
 def test_every_character_is_cut_as_the_library_cuts(preset: str) -> None:
     check_characters(preset, characters(None))
+
+
+@pytest.mark.parametrize("pattern", sorted(pieces.COVERING))
+def test_ascii_is_cut_alike_by_either_pattern(pattern: str) -> None:
+    rng = random.Random(4)
+    whole, ascii_only = regex.compile(pattern), re.compile(pieces.ascii_pattern(pattern))
+    for _ in range(3000):
+        text = "".join(rng.choices(string.printable if rng.random() < 0.8 else ASCII, k=rng.randrange(1, 40)))
+        assert whole.findall(text) == ascii_only.findall(text)
+        assert "".join(whole.findall(text)) == text
 
 
 def random_text(rng: random.Random, literals: list[str]) -> str:

@@ -257,8 +257,7 @@ def _window(side: _Side, plan: PlanSide, window: int) -> dict[str, Any]:
     fitting, labels = side.fitting, side.labels
     if fitting is None or labels is None:
         raise ValueError("a row that cannot be rendered has no window")
-    options = replace(plan.options, context_window=window)
-    length, most = len(fitting.whole), window - options.max_new_tokens
+    length, most = len(fitting.whole), window - plan.options.max_new_tokens
     made: dict[str, Any] = {
         "context_window": window, "fits": length <= most, "input_tokens": length, "required_tokens": None,
         "rejected": False, "cut_units": 0, "cut_tokens": 0, "dropped_units": 0, "dropped_tokens": 0, "broken": [],
@@ -267,7 +266,7 @@ def _window(side: _Side, plan: PlanSide, window: int) -> dict[str, Any]:
     if length <= most:
         return made
     try:
-        fitted = fitting.fit(options)
+        fitted = fitting.fit(replace(plan.options, context_window=window))
     except BudgetRejected as error:
         return made | {"rejected": True, "required_tokens": error.decision.required_tokens}
     except InspectorError as error:

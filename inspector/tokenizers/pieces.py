@@ -54,7 +54,9 @@ PATTERNS = frozenset((*NUMBERS, *WORDS, CASES, IDEOGRAPHS, MARKED))
 # The library's own, of GPT-2.
 BYTE_LEVEL = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 DIGITS = r"\p{N}"  # as the library's `Digits` cuts
+COVERING = frozenset((*WORDS, CASES, BYTE_LEVEL))  # each character is in one of the last alternatives
 _CLASS = re.compile(r"\\p\{\w+\}|\\s")
+_SET = re.compile(r"\[[^\]]*\]|\\p\{\w+\}|\\[sS]")
 _FOLDED = re.compile(r"\(\?i:([^()]*)\)")
 
 
@@ -75,7 +77,9 @@ class PieceEncoder:
 
         self._library, self._composes = encode, composes
         self._cuts = [regex.compile(f"({pattern})") for pattern in patterns]
-        self._whole = regex.compile(patterns[0]) if len(patterns) == 1 else None
+        whole = len(patterns) == 1 and patterns[0] in COVERING
+        self._whole = regex.compile(patterns[0]) if whole else None
+        self._whole_ascii = re.compile(ascii_pattern(patterns[0])) if whole else None
         self._literals = re.compile("|".join(map(re.escape, literals))) if literals else None
         self._classes = [(name, regex.compile(name)) for pattern in patterns for name in classes_of(pattern)]
         self._digits = regex.compile(DIGITS)
@@ -105,10 +109,8 @@ class PieceEncoder:
 
     def cut(self, text: str) -> list[str]:
         """Cut a text as the pre-tokenizer does."""
-        if self._whole is not None:
-            pieces = self._whole.findall(text)
-            if sum(map(len, pieces)) == len(text):
-                return pieces
+        if self._whole is not None and self._whole_ascii is not None:
+            return self._whole_ascii.findall(text) if text.isascii() else self._whole.findall(text)
         pieces = [text]
         for pattern in self._cuts:
             pieces = [part for piece in pieces for part in pattern.split(piece) if part]
@@ -180,6 +182,22 @@ def classes_of(pattern: str) -> list[str]:
     """
     letters = {char for group in _FOLDED.findall(pattern) for char in group if char.isalpha()}
     return sorted({f"(?i:{char})" for char in letters} | set(_CLASS.findall(pattern)))
+
+
+def ascii_pattern(pattern: str) -> str:
+    """Write a pattern for ASCII text, with the classes spelled as the library's engine has them: `re`, which lacks them,
+    cuts such text in half the time."""
+    ascii_only = "".join(map(chr, range(128)))
+
+    def spelled(found: re.Match[str]) -> str:
+        return re.escape("".join(sorted(_members(found[0], ascii_only))))
+
+    def as_set(found: re.Match[str]) -> str:
+        if found[0][0] == "[":
+            return _CLASS.sub(spelled, found[0])
+        return f"[{spelled(found)}]"
+
+    return _SET.sub(as_set, pattern)
 
 
 def patterns_of(steps: Sequence[dict[str, Any]], model: models.Model) -> list[str] | None:

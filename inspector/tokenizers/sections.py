@@ -11,6 +11,7 @@ is not.
 from __future__ import annotations
 
 import bisect
+import itertools
 import re
 import threading
 from collections import OrderedDict
@@ -243,9 +244,13 @@ class SectionEncoder:
         if not pieces:
             return
         encoded = self._encode_batch(pieces)
-        whole = self._table.join([token_id for ids in encoded for token_id in ids])
-        exact = whole == "".join(pieces).encode()  # one comparison for all, when no normalizer changed anything
-        made = [self._section(piece, ids, exact) for piece, ids in zip(pieces, encoded)]
+        every = list(itertools.chain.from_iterable(encoded))
+        exact = (
+            self._table.join(every) == "".join(pieces).encode()
+        )  # one comparison for all, if no normalizer changed anything
+        ids = np.array(every, np.int64)
+        ends = list(itertools.accumulate(map(len, encoded), initial=0))
+        made = [self._section(piece, ids[begin:end], exact) for piece, begin, end in zip(pieces, ends, ends[1:])]
         with self._lock:
             for piece, section in zip(pieces, made):
                 if piece not in self._cache:
@@ -255,10 +260,10 @@ class SectionEncoder:
                 dropped, _section = self._cache.popitem(last=False)
                 self._cached_chars -= len(dropped)
 
-    def _section(self, piece: str, ids: list[int], exact: bool) -> Section:
+    def _section(self, piece: str, ids: np.ndarray, exact: bool) -> Section:
         size = len(piece) if piece.isascii() else len(piece.encode())
-        if exact or self._table.join(ids) == piece.encode():
-            return Section(np.array(ids, np.int64), size, None)
+        if exact or self._table.join(ids.tolist()) == piece.encode():
+            return Section(ids, size, None)
         raw = self._encode_one(piece)
         return Section(raw.input_ids, size, (raw.start, raw.end))
 
