@@ -339,7 +339,7 @@ def _segment_rows(rendered: Rendered, raw: RawEncoding) -> np.ndarray:
     starts = rendered.segments.start
     if not len(starts):
         return np.full(len(raw.input_ids), NO_SEGMENT, dtype=np.int32)
-    rows = np.searchsorted(starts, raw.start, side="right") - 1
+    rows = starts.searchsorted(raw.start, side="right") - 1
     return np.where(raw.start < raw.end, rows, NO_SEGMENT).astype(np.int32)
 
 
@@ -367,7 +367,7 @@ def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
     ids, flags = _id_flag_table(tokenizer)
     if not len(ids):
         return np.zeros(len(input_ids), np.uint32)
-    rows = np.minimum(np.searchsorted(ids, input_ids), len(ids) - 1)
+    rows = np.minimum(ids.searchsorted(input_ids), len(ids) - 1)
     return np.where(ids[rows] == input_ids, flags[rows], np.uint32(0))
 
 
@@ -385,9 +385,9 @@ def _known_flags(utf8: bytes, raw: RawEncoding, tokenizer: Tokenizer) -> np.ndar
 
 def _span_flags(utf8: bytes, raw: RawEncoding) -> np.ndarray:
     flags = np.where(raw.start >= raw.end, np.uint32(TokenFlag.INSERTED), np.uint32(0))
-    buffer = np.frombuffer(utf8 + b"a", dtype=np.uint8)
-    if not (buffer >= 0x80).any():
+    if utf8.isascii():
         return flags
+    buffer = np.frombuffer(utf8 + b"a", dtype=np.uint8)
     inside = (buffer & 0xC0) == 0x80  # a continuation byte: a cut before it splits a character
     split = (inside[raw.start] | inside[raw.end]) & (raw.start < raw.end)
     return flags | np.where(split, np.uint32(TokenFlag.PARTIAL_CHAR), np.uint32(0))
@@ -399,9 +399,12 @@ def _content_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, se
     if not len(tokens):
         return flags
     first = segment[tokens]
-    last = np.searchsorted(rendered.segments.start, raw.end[tokens], side="left")
-    content_before = np.concatenate(([0], np.cumsum(_IS_CONTENT[rendered.segments.kind])))
+    last = rendered.segments.start.searchsorted(raw.end[tokens], side="left")
+    content_before = np.zeros(len(rendered.segments.kind) + 1, np.int64)
+    _IS_CONTENT[rendered.segments.kind].cumsum(out=content_before[1:])
     written = content_before[last] - content_before[first]
+    if not written.any():
+        return flags
     flags[tokens[written > 0]] = TokenFlag.FROM_CONTENT
     flags[tokens[(written > 0) & (written < last - first)]] |= np.uint32(TokenFlag.CROSSES_SEGMENT)
     return flags
@@ -418,8 +421,8 @@ def _assistant_mask(raw: RawEncoding, spans: Sequence[tuple[int, int]]) -> np.nd
     mask = np.zeros(len(raw.input_ids), dtype=np.uint8)
     for start, end in spans:
         if start < end:
-            first = np.searchsorted(raw.end, start, side="right")
-            last = np.searchsorted(raw.start, end, side="left")
+            first = raw.end.searchsorted(start, side="right")
+            last = raw.start.searchsorted(end, side="left")
             mask[first:last] = 1
     return mask
 
@@ -454,7 +457,8 @@ def _folded_pattern(tokenizer: Tokenizer) -> re.Pattern[str]:
 
 def _look_alike_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
     flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
-    spans = _look_alike_spans(rendered, tokenizer)
+    tokens = zip(raw.start[control].tolist(), raw.end[control].tolist())
+    spans = [*set(_look_alike_spans(rendered, tokenizer)).difference(tokens)]  # of these, what became one is none
     if not spans:
         return flags
     places = np.array(spans, dtype=np.int64)
@@ -570,6 +574,8 @@ def _cuts(data: bytes, plain: RawEncoding, control: np.ndarray) -> list[int]:
 def _uncovered(rendered: Rendered, raw: RawEncoding) -> tuple[Uncovered, ...]:
     """Name the byte ranges that no token covers."""
     size = len(rendered.utf8)
+    if len(raw.end) and not raw.start[0] and raw.end[-1] == size and np.array_equal(raw.start[1:], raw.end[:-1]):
+        return ()
     reach = np.maximum.accumulate(raw.end) if len(raw.end) else raw.end
     gap_start = np.concatenate(([0], reach))
     gap_end = np.concatenate((raw.start, [size]))

@@ -176,12 +176,10 @@ class _Walk:
         lengths = [self._length(index) for index in range(len(self.stops))]
         made = []
         for index, (count, asks) in enumerate(self.stops):
-            step = Step(count, asks, lengths[index], error=self.errors.get(index))
-            following = lengths[index + 1] if index + 1 < len(lengths) else None
-            if step.tokens is not None and following is not None:
-                shared, parting = self._compared(index)
-                step = replace(step, shared_tokens=shared, parting=parting)
-            made.append(step)
+            error, following = self.errors.get(index), lengths[index + 1] if index + 1 < len(lengths) else None
+            both = lengths[index] is not None and following is not None
+            shared, parting = self._compared(index) if both else (None, None)
+            made.append(Step(count, asks, lengths[index], shared, parting, error))
         return tuple(made)
 
     def encoding(self, index: int) -> Encoding | None:
