@@ -1,16 +1,17 @@
 """What a scan costs against a bare loop of transformers' `apply_chat_template`, and what the second core adds.
 
-The rows are synthetic conversations from a seed: lognormal lengths, several scripts, code, system prompts, tools, calls
-and reasoning. Per core: CPU seconds a row of the bare loop (`apply_chat_template(tokenize=True)`, text parsed from the
+The rows are synthetic conversations from a seed: lognormal lengths, several scripts, code, system prompts, tools and
+calls. Their words are some 60, or with `--prose` stretches of Python's own documentation, of 11,000 different ones. Per core: CPU seconds a row of the bare loop (`apply_chat_template(tokenize=True)`, text parsed from the
 same JSON Lines) and of rows.py with all columns, interleaved in one process. The engine: wall time of one worker and of
 two on the same rows, and the parent's memory as the scan goes on.
 
-Run: python -m benchmarks.scan [--rows N] [--tokenizer ID] [--write FILE] [--core | --engine | --sampled]
+Run: python -m benchmarks.scan [--rows N] [--tokenizer ID] [--prose] [--write FILE] [--core | --engine | --sampled]
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import os
@@ -45,44 +46,58 @@ TOOL = {"type": "function", "function": {"name": "tide", "description": "Height 
     "type": "object", "properties": {"port": {"type": "string"}, "hour": {"type": "integer"}}, "required": ["port"]}}}  # fmt: skip
 
 
-def text(rng: random.Random, median: int) -> str:
-    """Give a text of a lognormal number of words, one in six in another script, one in eight with code."""
+@functools.lru_cache(maxsize=1)
+def documentation() -> list[str]:
+    """Give the words of Python's documentation, in its order."""
+    from pydoc_data.topics import topics
+
+    return " ".join(topics[name] for name in sorted(topics)).split(" ")
+
+
+def prose(rng: random.Random, size: int) -> str:
+    """Give a stretch of Python's documentation, of so many words."""
+    at = rng.randrange(len(documentation()) - size)
+    return " ".join(documentation()[at : at + size])
+
+
+def text(rng: random.Random, median: int, natural: bool) -> str:
+    """Give a text of a lognormal number of words, one in six in another script, of the others one in eight with code."""
     size = max(1, min(2000, int(rng.lognormvariate(0, 0.8) * median)))
     if rng.random() < 1 / 6:
         words = rng.choice(OTHERS).split() if " " in (other := rng.choice(OTHERS)) else list(other)
         return " ".join(rng.choices(words, k=size))
-    said = " ".join(rng.choices(WORDS, k=size)) + f" {rng.randrange(10**6)}."
+    said = prose(rng, size) if natural else " ".join(rng.choices(WORDS, k=size)) + f" {rng.randrange(10**6)}."
     return said + "\n```\n" + rng.choice(CODE) * rng.randint(1, 4) + "```" if rng.random() < 1 / 8 else said
 
 
-def conversation(rng: random.Random) -> dict[str, Any]:
+def conversation(rng: random.Random, natural: bool = False) -> dict[str, Any]:
     """Give one row: messages, and tools where there are calls."""
     messages: list[dict[str, Any]] = []
     if rng.random() < 0.4:
-        messages.append({"role": "system", "content": text(rng, 15)})
+        messages.append({"role": "system", "content": text(rng, 15, natural)})
     tools = rng.random() < 0.15
     for turn in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 6))):
-        messages.append({"role": "user", "content": text(rng, 25)})
+        messages.append({"role": "user", "content": text(rng, 25, natural)})
         if tools and rng.random() < 0.5:
             call = {"id": f"call{turn:05d}", "type": "function",
                     "function": {"name": "tide", "arguments": {"port": "Brest", "hour": rng.randrange(24)}}}  # fmt: skip
             messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": f"{rng.random() * 9:.2f} m"})
-        messages.append({"role": "assistant", "content": text(rng, 60)})
+        messages.append({"role": "assistant", "content": text(rng, 60, natural)})
     return {"messages": messages, **({"tools": [TOOL]} if tools else {})}
 
 
-def rows(count: int, seed: int = 7) -> Iterator[str]:
+def rows(count: int, seed: int = 7, natural: bool = False) -> Iterator[str]:
     """Give `count` rows as JSON text; the same seed gives the same rows."""
     rng = random.Random(seed)
     for _ in range(count):
-        yield json.dumps(conversation(rng), ensure_ascii=False)
+        yield json.dumps(conversation(rng, natural), ensure_ascii=False)
 
 
-def write(path: Path, count: int, seed: int = 7) -> None:
+def write(path: Path, count: int, seed: int = 7, natural: bool = False) -> None:
     """Write a JSON Lines file of synthetic conversations."""
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{row}\n" for row in rows(count, seed))
+        file.writelines(f"{row}\n" for row in rows(count, seed, natural))
 
 
 def reference(tokenizer: str) -> Any:
@@ -107,13 +122,13 @@ def plan_of(tokenizer: str, **how: Any) -> Any:
     return ScanPlan((PlanSide(options, job.tokenizer, job.template),), **{"windows": (2048, 8192), **how})
 
 
-def per_core(tokenizer: str, count: int, rounds: int = 5) -> None:
+def per_core(tokenizer: str, count: int, natural: bool = False, rounds: int = 5) -> None:
     """Print CPU milliseconds a row of the bare loop and of the scan, and the ratio of their rates."""
     from inspector.scan.rows import scan_rows
     from inspector.scan.source import RowBatch
 
     library, plan = reference(tokenizer), plan_of(tokenizer)
-    lines = [row.encode() for row in rows(count)]
+    lines = [row.encode() for row in rows(count, natural=natural)]
     share = -(-count // rounds)
     bare, mask, scan = [], [], []
     for start in range(0, count, share):
@@ -216,6 +231,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--rows", type=int, default=2000)
     options.add_argument("--tokenizer", default="qwen3")
+    options.add_argument("--prose", action="store_true", help="words of Python's documentation")
     options.add_argument("--write", type=Path, help="write the rows there and do nothing else")
     options.add_argument("--core", action="store_true", help="the cost a row only")
     options.add_argument("--engine", action="store_true", help="the engine only")
@@ -225,10 +241,10 @@ def main() -> None:
         sampled(chosen.tokenizer, (10_000, 100_000, 1_000_000))
         return
     if chosen.write:
-        write(chosen.write, chosen.rows)
+        write(chosen.write, chosen.rows, natural=chosen.prose)
         return
     if not chosen.engine:
-        per_core(chosen.tokenizer, chosen.rows)
+        per_core(chosen.tokenizer, chosen.rows, chosen.prose)
     if not chosen.core:
         engine(chosen.tokenizer, chosen.rows)
 
