@@ -209,12 +209,15 @@ class FastTokenizer:
 
         by_piece = self._by_piece(backend, encode_batch)
 
+        def encode_sections(texts: list[str]) -> tuple[list[np.ndarray], bool]:
+            if by_piece is None:
+                return [np.array(ids, np.int64) for ids in encode_batch(texts)], False
+            return guarded(lambda: by_piece.encode(texts), "the text cannot be encoded", "encode")
+
         return SectionEncoder(
             walls,
             self._bytes,
-            encode_batch
-            if by_piece is None
-            else lambda texts: guarded(lambda: by_piece.encode(texts), "the text cannot be encoded", "encode"),
+            encode_sections,
             lambda piece: _encode(backend, piece, self._bytes, self._shape.form),
             lambda piece: _encode(self._backend, piece, self._bytes, self._shape.form),
             lines_part=_lines_part(self._backend, self.added_tokens),
@@ -230,7 +233,7 @@ class FastTokenizer:
         if patterns is None or normal not in ([], ["NFC"]):
             return None
         literals = [token.content for token in self.added_tokens if token.content]
-        return PieceEncoder(backend, patterns, literals, encode, composes=bool(normal))
+        return PieceEncoder(backend, patterns, literals, encode, self._bytes, composes=bool(normal))
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:
         before, after = self._before, self._after

@@ -11,7 +11,6 @@ is not.
 from __future__ import annotations
 
 import bisect
-import itertools
 import re
 import threading
 from collections import OrderedDict
@@ -29,7 +28,7 @@ MAX_WALLS = 48
 SECTIONS_FROM = 100  # characters; below, one call for the whole text is as fast
 MAX_HEAD = 24  # characters of a section's first line, up to which it is a section of its own
 
-EncodeBatch = Callable[[list[str]], list[list[int]]]
+EncodeBatch = Callable[[list[str]], tuple[list[np.ndarray], bool]]
 EncodeOne = Callable[[str], RawEncoding]
 
 
@@ -87,8 +86,8 @@ class Marks:
 class SectionEncoder:
     """Splits, looks up, encodes what is missing, and joins. Thread-safe.
 
-    `encode_batch` gives the ids of many sections at once, `encode_one` ids and spans of one; both as a section that
-    does not begin a text. `encode_first` does it for the section that does. `lines_part`: the tokens of a text are
+    `encode_batch` gives the ids of many sections at once, and whether their bytes are known to be those of the
+    sections; `encode_one` gives ids and spans of one; both as a section that does not begin a text. `encode_first` does it for the section that does. `lines_part`: the tokens of a text are
     those of its parts wherever it is cut after a line feed that neither white space nor a slash follows.
     """
 
@@ -243,14 +242,10 @@ class SectionEncoder:
     def _add(self, pieces: list[str]) -> None:
         if not pieces:
             return
-        encoded = self._encode_batch(pieces)
-        every = list(itertools.chain.from_iterable(encoded))
-        exact = (
-            self._table.join(every) == "".join(pieces).encode()
-        )  # one comparison for all, if no normalizer changed anything
-        ids = np.array(every, np.int64)
-        ends = list(itertools.accumulate(map(len, encoded), initial=0))
-        made = [self._section(piece, ids[begin:end], exact) for piece, begin, end in zip(pieces, ends, ends[1:])]
+        encoded, exact = self._encode_batch(pieces)
+        if not exact:  # one comparison for all, if no normalizer changed anything
+            exact = self._table.join(np.concatenate(encoded).tolist()) == "".join(pieces).encode()
+        made = [self._section(piece, ids, exact) for piece, ids in zip(pieces, encoded)]
         with self._lock:
             for piece, section in zip(pieces, made):
                 if piece not in self._cache:
