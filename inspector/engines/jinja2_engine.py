@@ -1,6 +1,7 @@
 """The reference engine: transformers' own Jinja, and beside it the same Jinja with provenance.
 
-`reference` calls transformers' `render_jinja_template` and nothing else; its text is the truth. `render_traced` runs a
+`reference` calls transformers' `render_jinja_template` and nothing else (of a template that is rendered again and again
+with sparing.py's copy of its sandbox, which gives the same answers); its text is the truth. `render_traced` runs a
 sandbox configured like transformers' whose strings carry their origin. This module does not compare the two, and
 does not turn exceptions into InspectorErrors: render.py does.
 
@@ -40,6 +41,7 @@ from transformers.utils import chat_template_utils
 
 from inspector.engines.base import TemplateCall, TracedRender, cut_at_tag, shown_messages
 from inspector.engines.coverage import Coverage, LinePlan, straight_runs
+from inspector.engines.sparing import often, sparing_render
 from inspector.errors import clipped
 from inspector.provenance import (
     IN_GENERATION,
@@ -92,12 +94,22 @@ def fixed_clock(clock: datetime) -> Iterator[None]:
 
 
 def reference(call: TemplateCall) -> str:
-    """Render with transformers' `render_jinja_template` (which strips our traced types down to plain ones).
+    """Render with transformers' `render_jinja_template` (which strips our traced types down to plain ones). A template
+    that is rendered again and again takes the short cuts of sparing.py, which change no answer.
 
     Errors: whatever the template or transformers raises, unchanged.
     """
+    if often(call.text):
+        try:
+            return _rendered(sparing_render(), call)
+        except Exception:
+            pass  # an error is told as the library raises it
+    return _rendered(_library.render_jinja_template, call)
+
+
+def _rendered(render: Callable[..., Any], call: TemplateCall) -> str:
     with fixed_clock(call.clock):
-        rendered, _ = _library.render_jinja_template(
+        rendered, _ = render(
             conversations=[call.messages],
             tools=call.tools,
             documents=call.documents,
