@@ -714,7 +714,7 @@ def common_prefix(a: str, b: str) -> int:
     low, high = 0, min(len(a), len(b))
     while low < high:  # bisect: comparing slices is far faster than comparing characters
         middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
+        if a.startswith(b[low:middle], low):
             low = middle
         else:
             high = middle - 1

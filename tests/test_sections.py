@@ -124,3 +124,16 @@ def test_lines_part_only_where_pattern_and_added_tokens_let_them() -> None:
     backend = load_tokenizer(resolve_tokenizer("qwen3"))._backend
     for token in (AddedToken(0, "a\nb", False), AddedToken(0, "word", False, lstrip=True)):
         assert not fast._lines_part(backend, [token])
+
+
+def test_marks_of_the_text_that_was_encoded_last_are_those_of_any_text() -> None:
+    for preset in ("qwen3", "llama3.1", "gemma3"):
+        tokenizer = load_tokenizer(resolve_tokenizer(preset))
+        literals, rng = [token.content for token in tokenizer.added_tokens][:60], random.Random(6)
+        for _ in range(20):
+            text = random_text(rng, literals, 60)
+            tokenizer.sections.encode(text)
+            last = tokenizer.sections.marks(text)
+            tokenizer.sections.encode("<|im_end|>")
+            other = tokenizer.sections.marks("".join(list(text)))  # an equal text, another object
+            assert (last.ends, last.tokens) == (other.ends, other.tokens) and last.ends

@@ -20,7 +20,6 @@ from inspector.encode import Encoding, TokenFlag, control_mask
 from inspector.errors import InspectorError
 from inspector.pipeline import Fitting, Inspection, inspect_whole
 from inspector.render import SegmentKind, writer_of
-from inspector.render import common_prefix as common_text
 from inspector.scan.columns import ORIGINS, ROLES, SCHEMA, empty_row
 from inspector.scan.plan import PlanSide, ScanPlan
 from inspector.scan.requests import request_of, row_texts
@@ -331,7 +330,7 @@ def _parting(table: PrefixTable, step: Step, plain: PlainPrompts | None) -> tupl
     if a is None or b is None:
         return None, None
     call = plain.call(step.messages, step.asks)
-    found = writer_of(call, a.text, common_text(a.text, b.text))
+    found = writer_of(call, a.text, plain.common(a, b))
     return (None, None) if found is None else found[1:]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from inspector.editscript import common_prefix
 from inspector.tokenizers.base import AddedToken, RawEncoding
 from inspector.tokenizers.bytetable import ByteTable, spans_from_ends
 
@@ -110,6 +111,7 @@ class SectionEncoder:
         self._encode_batch, self._encode_one, self._encode_first = encode_batch, encode_one, encode_first
         self._cache: OrderedDict[str, Section] = OrderedDict()
         self._cached_chars = 0
+        self._encoded: tuple[str, list[str], list[tuple[str, ...]], list[Section]] | None = None  # the last text
         self._lock = threading.Lock()
 
     def encode(self, text: str) -> RawEncoding | None:
@@ -126,6 +128,7 @@ class SectionEncoder:
             for wall, parts in zip(pieces[1::2], inner):
                 sections.append(self._walls[wall])
                 sections += [self._cache.get(part) or self._single(part) for part in parts]
+        self._encoded = (text, pieces, inner, sections)
         return self._join(sections)
 
     def _cut(self, piece: str) -> tuple[str, ...]:
@@ -176,7 +179,9 @@ class SectionEncoder:
         return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def marks(self, text: str) -> Marks:
-        """Give where the control tokens of a text are."""
+        """Give where the control tokens of a text are. Of the text that was encoded last this is told by its sections."""
+        if self._encoded is not None and self._encoded[0] is text:
+            return self._marks(*self._encoded[1:])
         pieces = self._pattern.split(text)
         ends, tokens = [], []
         end, counted = len(pieces[0]), len(self.first_ids(pieces[0])) if len(pieces) > 1 else 0
@@ -185,6 +190,19 @@ class SectionEncoder:
             ends.append(end)
             tokens.append(counted)
             end, counted = end + len(piece), counted + self._count(piece)
+        return Marks(ends, tokens)
+
+    def _marks(self, pieces: list[str], inner: list[tuple[str, ...]], sections: list[Section]) -> Marks:
+        lengths = iter([len(section.ids) for section in sections])
+        end, counted = len(pieces[0]), next(lengths) if pieces[0] else 0
+        ends, tokens = [], []
+        for wall, piece, parts in zip(pieces[1::2], pieces[2::2], inner):
+            end, counted = end + len(wall), counted + next(lengths)
+            ends.append(end)
+            tokens.append(counted)
+            end += len(piece)
+            for _part in parts:
+                counted += next(lengths)
         return Marks(ends, tokens)
 
     def beyond(self, marks: Marks, text: str, same: int, upto: int | None = None) -> tuple[int, str | None]:
@@ -211,6 +229,18 @@ class SectionEncoder:
             known = self._cache.get(part)
         return known or self._single(part)
 
+    def shared(self, ids: np.ndarray, text: str, start: int) -> int | None:
+        """Count how many of the ids stand in a text from a section's start on, up to the next control token and with it;
+        None where that is all there is on either side."""
+        wall = self._pattern.search(text, start)
+        theirs = self.inner_ids(text[start:] if wall is None else text[start : wall.start()])
+        if wall is not None:
+            if len(theirs) >= len(ids):
+                return common_prefix(ids, theirs)
+            theirs = np.concatenate([theirs, self._walls[wall[0]].ids])
+        same = common_prefix(ids, theirs)
+        return None if same == len(ids) == len(theirs) else same
+
     def ids_to_wall(self, begin: str, rest: Iterable[str]) -> np.ndarray:
         """Give the ids of a section and of the control token after it; its text begins with `begin` and goes on with
         as much of `rest` as is needed to find that token."""
@@ -229,7 +259,7 @@ class SectionEncoder:
         """Forget every section."""
         with self._lock:
             self._cache.clear()
-            self._cached_chars = 0
+            self._cached_chars, self._encoded = 0, None
 
     def _first(self, piece: str) -> Section:
         raw = self._encode_first(piece)

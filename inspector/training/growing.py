@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
+import numpy as np
+
 from inspector.editscript import common_prefix
 from inspector.engines.base import TemplateCall
 from inspector.engines.incremental import CannotTell, IncrementalTemplate, PlainTemplate, Refused
@@ -123,11 +125,15 @@ class GrowingPrompts:
 class _Input:
     """A rendered text, and how many characters it begins with as the text does that is known."""
 
-    __slots__ = ("same", "text", "tokens")
+    __slots__ = ("before", "last", "rest", "same", "text")
 
     def __init__(self, text: str, same: int) -> None:
         self.text, self.same = text, same
-        self.tokens: int | None = None  # once they are counted
+        # Once they are counted: the tokens up to the last control token, the text after it (None: there is no such
+        # token), and the ids of that (of all).
+        self.before = 0
+        self.rest: str | None = None
+        self.last: np.ndarray | None = None
 
 
 class PlainPrompts:
@@ -161,7 +167,7 @@ class PlainPrompts:
             text = self._template.text(count, asks)
         except Exception:
             return None  # the caller renders it and says why
-        return _Input(text, common_text(text, self.whole))
+        return _Input(text, len(text) if self.whole.startswith(text) else common_text(text, self.whole))
 
     @functools.cached_property
     def _template(self) -> PlainTemplate:
@@ -169,11 +175,15 @@ class PlainPrompts:
 
     def length(self, given: _Input) -> int:
         """Count all tokens."""
-        if given.tokens is None:
-            counted, rest = self._sections.beyond(self._marks, given.text, given.same)
-            rest_ids = self._sections.first_ids(given.text) if rest is None else self._sections.inner_ids(rest)
-            given.tokens = counted + len(rest_ids)
-        return given.tokens
+        last = self._last_ids(given)
+        return given.before + len(last)
+
+    def _last_ids(self, given: _Input) -> np.ndarray:
+        if given.last is None:
+            sections = self._sections
+            given.before, given.rest = sections.beyond(self._marks, given.text, given.same)
+            given.last = sections.first_ids(given.text) if given.rest is None else sections.inner_ids(given.rest)
+        return given.last
 
     def text(self, given: _Input) -> str:
         """Give the text itself."""
@@ -181,13 +191,25 @@ class PlainPrompts:
 
     def shared(self, a: _Input, b: _Input) -> int | None:
         """Count the tokens that two inputs begin with alike; None where it cannot be told."""
-        same = len(a.text) if b.text.startswith(a.text) else common_text(a.text, b.text)
+        same = self.common(a, b)
+        if same == len(a.text):
+            ids = self._last_ids(a)
+            if a.rest is None:
+                return None
+            shared = self._sections.shared(ids, b.text, same - len(a.rest))
+            return None if shared is None and a.text != b.text else a.before + (len(ids) if shared is None else shared)
         counted, after = self._sections.beyond(self._marks, a.text, a.same, same)
         if after is None:
             return None
-        rest = ([a.text[same:]], [b.text[same:]])
-        shared = _shared(after, rest, self._sections, differ=a.text != b.text)
+        shared = _shared(after, ([a.text[same:]], [b.text[same:]]), self._sections, differ=True)
         return None if shared is None else counted + shared
+
+    def common(self, a: _Input, b: _Input) -> int:
+        """Count the characters that two inputs begin with alike. One that leaves the known text before the other does
+        leaves the other one there, too."""
+        if a.same != b.same:
+            return min(a.same, b.same)
+        return a.same + common_text(a.text[a.same :], b.text[b.same :])
 
 
 def _length(counted: Counted, sections: SectionEncoder) -> int:
