@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from random_chats import random_request
 
+from inspector.engines.incremental import PlainTemplate
+from inspector.engines.jinja2_engine import reference
 from inspector.job import make_options, prepare
 from inspector.pipeline import Begun, begin
 from inspector.training import growing
@@ -49,6 +51,34 @@ def test_what_is_told_equals_what_is_rendered(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1200))
 def test_what_is_told_equals_what_is_rendered_of_many_chats(seed: int) -> None:
     hold(seed, 12)
+
+
+LOOK_UPS = (
+    "{% set ns = namespace(n=0, role='a') %}{% for m in messages %}{{ loop.index }}{{ loop.last }}{{ loop.nothing }}"
+    "{{ m.role }}{{ m.absent is defined }}{{ m.items() | list | length }}{{ m.content.strip('w').split(' ')[-1] }}"
+    "{{ ns.role }}{% set ns.n = ns.n + 1 %}{{ ns.n }}{{ loop.first }}{% for k in m recursive %}{{ loop.depth }}{% endfor %}"
+    "{% if m.content == 'word 5' %}{{ raise_exception('five') }}{% endif %}{% endfor %}"
+    "{% set messages = {'role': 'b'} %}{{ messages.role }}{{ messages.keys() | list }}{{ '{}'.format(ns.n) }}"
+)
+
+
+@pytest.mark.parametrize("text", [LOOK_UPS, None])
+def test_a_plain_rendering_is_the_references(text: str | None) -> None:
+    chat = [{"role": ("user", "assistant")[k % 2], "content": f"word {k}"} for k in range(8)]
+    call = begun(chat, "qwen3", None).call(True)
+    call = call if text is None else replace(call, text=text)
+    plain, refused = PlainTemplate(call), 0
+    for count in (3, 8, 1, 5):  # one that is refused is in between
+        for asks in (True, False):
+            try:
+                wanted = reference(replace(call, messages=call.messages[:count], add_generation_prompt=asks))
+            except Exception as error:
+                refused += 1
+                with pytest.raises(type(error), match=str(error)):
+                    plain.text(count, asks)
+            else:
+                assert plain.text(count, asks) == wanted
+    assert refused == (2 if text else 0)
 
 
 def test_steps_that_go_on_are_not_rendered() -> None:

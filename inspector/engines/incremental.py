@@ -657,6 +657,42 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().getitem(_shown(obj), _shown(argument))
 
 
+class _PlainCode(_Code):
+    """Looks the names of a message and of `loop` up in place; all else as the environment does."""
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        place = f"{node.attr!r}"
+        holder = frame.symbols.ref(node.node.name) if isinstance(node.node, nodes.Name) else None
+        if holder is None or node.attr in _DICT_NAMES:
+            super().visit_Getattr(node, frame)
+            return
+        if isinstance(node.node, nodes.Name) and node.node.name == "loop" and node.attr in _LOOP_NAMES:
+            self.write(f"({holder}.{node.attr} if type({holder}) is LoopContext else ")
+        else:
+            self.write(f"({holder}[{place}] if type({holder}) is dict and {place} in {holder} else ")
+        super().visit_Getattr(node, frame)
+        self.write(")")
+
+
+_Method: Any = type("".join)
+_PASSED = frozenset(("_loop_vars", "_block_vars"))  # what the compiler adds to every call
+
+
+class _PlainEnvironment(_Environment):
+    """For what is remembered nowhere: the request's values are the reference's own."""
+
+    code_generator_class = _PlainCode
+    loop_context = LoopContext
+    getitem = ImmutableSandboxedEnvironment.getitem
+
+    def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call as the inherited method does; a text's own method, which is safe and takes no context, at once."""
+        own = type(obj) is _Method and type(obj.__self__) is str and obj.__name__ in _TEXT_METHODS
+        if own and _PASSED.issuperset(kwargs):
+            return obj(*args)
+        return super().call(context, obj, *args, **kwargs)
+
+
 def _shown(value: Any) -> Any:
     """Give the value that the reference has there."""
     if type(value) is _View:
@@ -778,7 +814,7 @@ def _compile(text: str) -> jinja2.Template:
 def _compile_plain(text: str) -> jinja2.Template:
     """Compile as the reference does, with the short cuts of `_Environment` in its look-ups; nothing is remembered."""
     reference: Any = compile_reference("").environment
-    environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    environment = _PlainEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
     environment.filters, environment.tests = reference.filters, reference.tests
     environment.globals.update(reference.globals)
     environment.namespace_class = reference.globals["namespace"]
@@ -805,6 +841,7 @@ class PlainTemplate:
             raise CannotTell("a template argument has the name of one that is always given")
         clock = partial(_strftime_now, call.clock.replace(tzinfo=None))
         self._variables = {**self._template.globals, "strftime_now": clock, **own, **given}
+        self._context: Context | None = None  # the last one, unless its rendering failed
 
     def text(self, count: int, asks: bool) -> str:
         """Render the first `count` messages as the reference does, in half its time.
@@ -812,7 +849,11 @@ class PlainTemplate:
         Errors: whatever the template raises.
         """
         variables = {**self._variables, "messages": self._messages[:count], "add_generation_prompt": asks}
-        return "".join(self._template.root_render_func(self._template.new_context(variables, shared=True)))
+        context, self._context = self._context or self._template.new_context(variables, shared=True), None
+        context.parent, context.vars, context.exported_vars = variables, {}, set()
+        text = "".join(self._template.root_render_func(context))
+        self._context = context
+        return text
 
 
 @pass_context
