@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inspector.render import Rendered, SegmentKind
+from inspector.render import KIND_NAMES, Rendered, SegmentKind
 from inspector.tokenizers.base import RawEncoding, Tokenizer
 
 if TYPE_CHECKING:
@@ -152,19 +152,16 @@ class Encoding:
         by_path: dict[str, int] = {}
         tally = np.bincount(np.where(in_prompt, 0, self.segment + 2))  # 0: the prompt, 1: inserted, then the segments
         rows = tally.nonzero()[0]
+        kinds, places, paths = segments.kind.tobytes(), segments.path.tolist(), segments.paths
         for row, number in zip(rows.tolist(), tally[rows].tolist()):
-            kind, path, _line = _count_origin(segments, row - 2)
+            if row < 2:
+                kind = name = "inserted" if row else "generation_prompt"
+            else:
+                kind, place = KIND_NAMES[kinds[row - 2]], places[row - 2]
+                name = (paths[place] if place >= 0 else "") or kind
             by_origin[kind] = by_origin.get(kind, 0) + number
-            by_path[path or kind] = by_path.get(path or kind, 0) + number
+            by_path[name] = by_path.get(name, 0) + number
         return {"by_origin": dict(sorted(by_origin.items())), "by_path": by_path}
-
-
-def _count_origin(segments: Any, row: int) -> tuple[str, str | None, int | None]:
-    if row == -2:
-        return "generation_prompt", None, None
-    if row == NO_SEGMENT:
-        return "inserted", None, None
-    return segments.origin(row)
 
 
 def token_rows(encoding: Encoding) -> list[dict[str, Any]]:

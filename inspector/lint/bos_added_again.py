@@ -13,7 +13,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     bos = subject.special_id("bos_token")
     if bos is None or subject.encoding is None or bos not in subject.adds[0]:
         return
-    if subject.ids[:1] == (bos,):
+    if subject.head[:1] == (bos,):
         piece = subject.encoding.tokenizer.piece(bos)
         line = subject.line_at(0)
         message = (

@@ -11,9 +11,9 @@ from inspector.lint.subject import Subject
 
 def check(subject: Subject) -> Iterator[Finding]:
     bos = subject.special_id("bos_token")
-    if bos is None or subject.encoding is None or bos not in subject.adds[0] or not subject.ids:
+    if bos is None or subject.encoding is None or bos not in subject.adds[0] or not subject.head:
         return
-    if bos not in subject.ids[:2]:
+    if bos not in subject.head:
         piece = subject.encoding.tokenizer.piece(bos)
         message = (
             f"apply_chat_template(tokenize=True) begins without {piece}, tokenizer(rendered) with it: "

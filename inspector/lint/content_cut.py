@@ -20,7 +20,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         listed = subject.rows_of.get(path)
         if not listed or not isinstance(content, str) or subject.gone(f"messages[{index}]"):
             continue
-        rows = sorted(set(listed))
+        rows = listed if len(listed) == 1 else sorted(set(listed))
         copied = [(places[row], ends[row] - starts[row]) for row in rows]
         if min(copied)[0] < 0:
             continue  # rewritten text has no place in the field: nothing can be said

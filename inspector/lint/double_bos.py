@@ -14,7 +14,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     bos = subject.special_id("bos_token")
     if bos is None or subject.encoding is None:
         return
-    for what, ids in (("the input", subject.ids), ("what was sent", subject.evidence.sent.own("input_ids"))):
+    ours = subject.ids if subject.head == (bos, bos) else None
+    for what, ids in (("the input", ours), ("what was sent", subject.evidence.sent.own("input_ids"))):
         if ids is not None and len(ids) > 1 and ids[0] == ids[1] == bos:
             piece = subject.encoding.tokenizer.piece(bos)
             count = sum(1 for _ in itertools.takewhile(lambda item: item == bos, ids))

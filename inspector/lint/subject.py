@@ -185,6 +185,11 @@ class Subject:
         return () if self.encoding is None else tuple(self.encoding.input_ids.tolist())
 
     @functools.cached_property
+    def head(self) -> tuple[int, ...]:
+        """The first two input ids."""
+        return () if self.encoding is None else tuple(self.encoding.input_ids[:2].tolist())
+
+    @functools.cached_property
     def forged(self) -> dict[str, list[int]]:
         """Tokens that control and were written wholly by content, by the field that wrote them."""
         listed: dict[str, list[int]] = {}
@@ -388,7 +393,7 @@ def line_of(rendered: Rendered, byte: int) -> int | None:
     """Give the template line that wrote a byte, or the last one."""
     if not len(rendered.segments):
         return None
-    row = int(np.searchsorted(rendered.segments.start, byte, side="right")) - 1
+    row = int(rendered.segments.start.searchsorted(byte, side="right")) - 1
     return int(rendered.segments.line[max(row, 0)]) or None
 
 

@@ -6,6 +6,7 @@ prefixes and findings. An error of a row is in its columns; what kills the child
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from dataclasses import dataclass, replace
@@ -177,12 +178,13 @@ def _text_columns(inspection: Inspection) -> dict[str, Any]:
 
 def _count_columns(inspection: Inspection, encoding: Encoding) -> dict[str, Any]:
     counts = encoding.counts()
+    by_origin = counts["by_origin"]
     roles, argument, reasoning = _by_role(inspection, counts["by_path"])
     flags = encoding.flags
     return {
         "tokens": len(encoding),
-        **{f"tokens_{name}": counts["by_origin"].get(name, 0) for name in ORIGINS},
-        **{f"role_{name}": roles.get(name, 0) for name in (*ROLES, "other")},
+        **{column: by_origin.get(name, 0) for name, column in _ORIGIN_COLUMNS},
+        **{column: roles.get(name, 0) for name, column in _ROLE_COLUMNS},
         "tokens_argument": argument,
         "tokens_reasoning": reasoning,
         "control": int(np.count_nonzero(control_mask(flags))),
@@ -192,6 +194,8 @@ def _count_columns(inspection: Inspection, encoding: Encoding) -> dict[str, Any]
     }
 
 
+_ORIGIN_COLUMNS = tuple((name, f"tokens_{name}") for name in ORIGINS)
+_ROLE_COLUMNS = tuple((name, f"role_{name}") for name in (*ROLES, "other"))
 _FLAGGED = (
     ("control_from_content", int(TokenFlag.FROM_CONTENT)),
     ("control_crossing", int(TokenFlag.CROSSES_SEGMENT)),
@@ -211,17 +215,26 @@ def _by_role(inspection: Inspection, by_path: dict[str, int]) -> tuple[dict[str,
     roles: dict[str, int] = {}
     argument = reasoning = 0
     for path, number in by_path.items():
-        index, bracket, rest = path[9:].partition("]") if path.startswith("messages[") else ("", "", "")
-        if not bracket:
+        index, is_argument, is_reasoning = _place_of(path)
+        if index < 0:
             continue
-        role = messages[int(index)].get("role")
+        role = messages[index].get("role")
         named = role if role in ROLES else "other"
         roles[named] = roles.get(named, 0) + number
-        if ".arguments" in rest and rest.startswith(".tool_calls["):
-            argument += number
-        elif rest[1:].split(".")[0].split("[")[0] in REASONING_FIELDS:
-            reasoning += number
+        argument += number if is_argument else 0
+        reasoning += number if is_reasoning else 0
     return roles, argument, reasoning
+
+
+@functools.lru_cache(maxsize=4096)
+def _place_of(path: str) -> tuple[int, bool, bool]:
+    """Give the message that a path lies in (-1: none), and whether it is of arguments, or of reasoning."""
+    index, bracket, rest = path[9:].partition("]") if path.startswith("messages[") else ("", "", "")
+    if not bracket:
+        return -1, False, False
+    if ".arguments" in rest and rest.startswith(".tool_calls["):
+        return int(index), True, False
+    return int(index), False, rest[1:].split(".")[0].split("[")[0] in REASONING_FIELDS
 
 
 def _said(encoding: Encoding) -> Spans:

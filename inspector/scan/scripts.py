@@ -44,7 +44,8 @@ def _code_of(points: np.ndarray) -> np.ndarray:
 
 
 _LOW = _code_of(np.arange(0x10000, dtype=np.uint32))  # by code point: a table is ten times as fast as a search
-_ASCII = _LOW[:128]
+_ASCII = _LOW[:128].tobytes() + bytes(128)
+_ASCII_BYTES = bytes(range(128))
 
 
 def byte_scripts(text: str, utf8: bytes) -> np.ndarray:
@@ -55,14 +56,18 @@ def byte_scripts(text: str, utf8: bytes) -> np.ndarray:
     >>> [CODES[code] for code in byte_scripts("a é", "a é".encode())]
     ['latin', 'common', 'latin', 'latin']
     """
-    data = np.frombuffer(utf8, np.uint8)
+    codes = np.frombuffer(utf8.translate(_ASCII), np.uint8)
     if len(text) == len(utf8):
-        return _ASCII[data]
-    points = np.frombuffer(text.encode("utf-32-le"), "<u4")
-    codes = _LOW[np.minimum(points, len(_LOW) - 1)]
+        return codes
+    codes, data = codes.copy(), np.frombuffer(utf8, np.uint8)
+    beyond = utf8.translate(None, _ASCII_BYTES)  # what is left is a text too
+    points = np.frombuffer(beyond.decode().encode("utf-32-le"), "<u4")
+    found = _LOW[np.minimum(points, len(_LOW) - 1)]
     high = np.flatnonzero(points >= len(_LOW))
-    codes[high] = _code_of(points[high])
-    return codes[np.cumsum((data & 0xC0) != 0x80) - 1]
+    found[high] = _code_of(points[high])
+    first = (np.frombuffer(beyond, np.uint8) & 0xC0) != 0x80
+    codes[np.flatnonzero(data >= 0x80)] = found[np.cumsum(first) - 1]
+    return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -133,13 +133,20 @@ def _runs(encoding: Encoding, trained: np.ndarray) -> Iterator[tuple[int, int, b
             yield start, end, bool(trained[start]), text
 
 
-_SAID, _ROLE = 1, 2  # bits of a field: it is a message's, it is a role
+_SAID, _ROLE, _OURS = 1, 2, 4  # bits of a token: its field is a message's, it is a role; the template wrote it
 _NONE = np.zeros(1, np.uint8)
+_KIND_BITS = np.array([_OURS if kind in (_TEMPLATE, _SPECIAL) else 0 for kind in range(256)], np.uint8)
 
 
 @functools.lru_cache(maxsize=4096)
 def _field_bits(path: str) -> int:
     return (_SAID if path.startswith("messages[") else 0) | (_ROLE if path.endswith("].role") else 0)
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_assistant(tokenizer: Tokenizer, token: int) -> bool:
+    """Say whether a token spells the assistant's role, whatever marks stand around it."""
+    return tokenizer.token_bytes(token).decode("utf-8", "replace").strip(" \n<|>[]▁") in _ASSISTANT_ROLES
 
 
 def _stretches(mask: np.ndarray) -> list[tuple[int, int]]:
@@ -162,9 +169,10 @@ class _View:
         self.mask = encoding.assistant_mask == 1 if known else np.zeros(len(encoding), bool)
         self.turns = _stretches(self.mask)
         segments = encoding.rendered.segments
-        # What a token's field is, the last entry for tokens that no segment holds.
-        fields = np.array([*map(_field_bits, segments.paths), 0], np.uint8)[segments.path]
+        # What a token's field is, the last entry for tokens that no segment holds; bytes, which are read one by one.
+        fields = np.array([*map(_field_bits, segments.paths), 0], np.uint8)[segments.path] | _KIND_BITS[segments.kind]
         self._fields = np.concatenate((fields, _NONE))[encoding.segment].tobytes()
+        self._control = control_mask(encoding.flags).tobytes()
 
     def _speaker(self, turn: tuple[int, int]) -> str:
         """Give the message that a turn is of: the first that wrote in it."""
@@ -225,11 +233,10 @@ class _View:
         yield from self._seam_alarm(start, path)
 
     def _written_by_template(self, index: int) -> bool:
-        row = int(self.encoding.segment[index])
-        return row != NO_SEGMENT and int(self.encoding.rendered.segments.kind[row]) in (_TEMPLATE, _SPECIAL)
+        return self._fields[index] & _OURS != 0
 
     def _controls(self, index: int) -> bool:
-        return bool(control_mask(self.encoding.flags[index : index + 1])[0])
+        return self._control[index] != 0
 
     def _header(self, turn: tuple[int, int]) -> int | None:
         """Give the token of a turn that holds the role's name: the field itself, or the template's word before all content."""
@@ -238,8 +245,7 @@ class _View:
         for at in range(start, stop):
             if not self._written_by_template(at):
                 break
-            written = self.encoding.tokenizer.token_bytes(int(self.encoding.input_ids[at])).decode("utf-8", "replace")
-            if written.strip(" \n<|>[]▁") in _ASSISTANT_ROLES:
+            if _names_assistant(self.encoding.tokenizer, int(self.encoding.input_ids[at])):
                 return at
         return stop if stop < end else None
 
@@ -311,9 +317,10 @@ class _View:
 
     def _loses_thought(self, index: int, content: Any) -> bool:
         """Say whether the text before `</think>` in a content is written nowhere."""
-        thought, tag, _answer = content.partition("</think>") if isinstance(content, str) else ("", "", "")
-        thought = thought.rpartition("<think>")[2]
-        if not tag or not thought.strip():
+        if not isinstance(content, str) or "</think>" not in content:
+            return False
+        thought = str.__str__(content).partition("</think>")[0].rpartition("<think>")[2]
+        if not thought.strip():
             return False
         before = len(content[: content.index("</think>")].encode("utf-8"))
         segments, path = self.encoding.rendered.segments, f"messages[{index}].content"
