@@ -644,6 +644,8 @@ def test_the_page_runs_under_its_policy_waits_when_busy_and_says_what_the_server
     page.keyboard.press("Escape")
     for connection in flood:
         connection.close()
+    server.until(lambda said: said["admission"]["running"] + said["admission"]["waiting"] == 0, 30)
+    bench.settle()
     # Fewer, so that there is room in the queue: the page's next question waits there.
     flood = [server.begin("gradio_api/component_server", {"fn_name": "view", "data": view(session(), BUSY_PANE)}, "10.0.0.5") for _ in range(20)]  # fmt: skip
     server.until(lambda said: said["admission"]["waiting"] >= 10, 20)

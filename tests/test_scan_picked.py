@@ -125,5 +125,5 @@ def test_a_scan_is_known_by_its_id_where_it_was_seen(tmp_path: Path, monkeypatch
         os.utime(tmp_path / "cache" / "scans" / f"{number:016x}.json", (number, number))
     assert folder_of(f"{MOST_KNOWN:016x}") == tmp_path / f"scan{MOST_KNOWN}"
     assert len(known_scans()) <= MOST_KNOWN and known_scans()[0]["id"] == f"{MOST_KNOWN + 2:016x}"
-    with pytest.raises(InspectorError):
-        folder_of("../../etc")
+    with pytest.raises(InspectorError, match="there is no folder"):
+        folder_of("../no-such-folder")
