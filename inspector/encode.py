@@ -50,6 +50,8 @@ class TokenFlag(enum.IntFlag):
 CONTROL = TokenFlag.SPECIAL | TokenFlag.ADDED  # of ids; `control_mask` tells which tokens act as such
 _UNKNOWN = int(TokenFlag.UNKNOWN)  # above the two of CONTROL. As plain ints: numpy takes an enum ten times as long
 _CONTROL_OR_UNKNOWN = int(CONTROL | TokenFlag.UNKNOWN)
+_PROMPT, _ASSISTANT = np.uint32(TokenFlag.GENERATION_PROMPT), np.uint32(TokenFlag.ASSISTANT)
+_DENSE = 1 << 22  # ids up to which the flags of all are an array
 FLAG_NAMES: tuple[str, ...] = tuple(flag.name.lower() for flag in TokenFlag if flag.name)
 CONTENT_KINDS = (
     SegmentKind.MESSAGE,
@@ -226,13 +228,20 @@ def control_mask(flags: np.ndarray) -> np.ndarray:
 
 
 def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Encoding:
-    segment = _segment_rows(rendered, raw)
-    flags = _known_flags(rendered.utf8, raw, tokenizer) | _span_flags(rendered.utf8, raw)
-    flags |= _content_flags(rendered, raw, control_mask(flags), segment)
-    flags |= _range_flag(raw, rendered.generation_prompt, TokenFlag.GENERATION_PROMPT)
+    without = raw.start >= raw.end
+    empty = without if without.any() else None
+    segment = _segment_rows(rendered, raw, empty)
+    flags = _known_flags(rendered.utf8, raw, tokenizer)
+    control = control_mask(flags)
+    tokens = control.nonzero()[0]
+    _flag_spans(flags, rendered.utf8, raw, empty)
+    written = _flag_content(flags, rendered, raw, tokens, segment)
+    if rendered.generation_prompt is not None:
+        first, last = rendered.generation_prompt
+        flags[(raw.start >= first) & (raw.start < last)] |= _PROMPT
     mask = _assistant_mask(raw, rendered.assistant_spans)
-    flags |= np.where(mask != 0, np.uint32(TokenFlag.ASSISTANT), np.uint32(0))
-    flags |= _look_alike_flags(rendered, raw, control_mask(flags), tokenizer)
+    flags |= np.multiply(mask, _ASSISTANT, dtype=np.uint32)
+    _flag_look_alikes(flags, rendered, raw, control, tokens, tokenizer)
     return Encoding(
         rendered=rendered,
         tokenizer=tokenizer,
@@ -243,7 +252,7 @@ def _describe(rendered: Rendered, tokenizer: Tokenizer, raw: RawEncoding) -> Enc
         segment=segment,
         assistant_mask=mask,
         assistant_mask_from=rendered.assistant_from,
-        safe=_safe(rendered, raw, flags, tokenizer),
+        safe=_safe(rendered, raw, flags, tokenizer) if written else raw,
         uncovered=_uncovered(rendered, raw),
     )
 
@@ -331,13 +340,15 @@ def _content_ranges(rendered: Rendered) -> np.ndarray:
     return np.stack((start[opens], end[closes]), axis=1)
 
 
-def _segment_rows(rendered: Rendered, raw: RawEncoding) -> np.ndarray:
-    """Row of the segment that holds a token's first byte."""
+def _segment_rows(rendered: Rendered, raw: RawEncoding, empty: np.ndarray | None) -> np.ndarray:
+    """Row of the segment that holds a token's first byte. `empty`: tokens without bytes, None for none."""
     starts = rendered.segments.start
     if not len(starts):
         return np.full(len(raw.input_ids), NO_SEGMENT, dtype=np.int32)
-    rows = starts.searchsorted(raw.start, side="right") - 1
-    return np.where(raw.start < raw.end, rows, NO_SEGMENT).astype(np.int32)
+    rows = (starts.searchsorted(raw.start, side="right") - 1).astype(np.int32)
+    if empty is not None:
+        rows[empty] = NO_SEGMENT
+    return rows
 
 
 @functools.lru_cache(maxsize=8)
@@ -360,10 +371,23 @@ def _id_flag_table(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     return ids, np.array([table[i] for i in ids.tolist()], np.uint32)
 
 
-def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
+@functools.lru_cache(maxsize=8)
+def _dense_flags(tokenizer: Tokenizer) -> np.ndarray | None:
+    """Give the flags of all ids up to the last that has one, and none for those after it; None where it lies far out."""
     ids, flags = _id_flag_table(tokenizer)
-    if not len(ids):
-        return np.zeros(len(input_ids), np.uint32)
+    size = int(ids[-1]) + 1 if len(ids) else 0
+    if size > _DENSE:
+        return None
+    dense = np.zeros(size + 1, np.uint32)
+    dense[ids] = flags
+    return dense
+
+
+def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
+    dense = _dense_flags(tokenizer)
+    if dense is not None:
+        return dense.take(input_ids, mode="clip")
+    ids, flags = _id_flag_table(tokenizer)
     rows = np.minimum(ids.searchsorted(input_ids), len(ids) - 1)
     return np.where(ids[rows] == input_ids, flags[rows], np.uint32(0))
 
@@ -371,7 +395,7 @@ def _id_flags(tokenizer: Tokenizer, input_ids: np.ndarray) -> np.ndarray:
 def _known_flags(utf8: bytes, raw: RawEncoding, tokenizer: Tokenizer) -> np.ndarray:
     """Give the flags of the ids, without UNKNOWN where the text is the unknown token's own spelling: nothing is lost there."""
     flags = _id_flags(tokenizer, raw.input_ids)
-    unknown = np.flatnonzero(flags & _UNKNOWN)
+    unknown = (flags & _UNKNOWN).nonzero()[0]
     if len(unknown):
         lost = tokenizer.special_token_ids["unk_token"]
         spellings = {added.content.encode() for added in tokenizer.added_tokens if added.id == lost}
@@ -380,37 +404,37 @@ def _known_flags(utf8: bytes, raw: RawEncoding, tokenizer: Tokenizer) -> np.ndar
     return flags
 
 
-def _span_flags(utf8: bytes, raw: RawEncoding) -> np.ndarray:
-    flags = np.where(raw.start >= raw.end, np.uint32(TokenFlag.INSERTED), np.uint32(0))
+def _flag_spans(flags: np.ndarray, utf8: bytes, raw: RawEncoding, empty: np.ndarray | None) -> None:
+    """Add the flags that follow from where tokens begin and end."""
+    if empty is not None:
+        flags[empty] |= np.uint32(TokenFlag.INSERTED)
     if utf8.isascii():
-        return flags
+        return
     buffer = np.frombuffer(utf8 + b"a", dtype=np.uint8)
     inside = (buffer & 0xC0) == 0x80  # a continuation byte: a cut before it splits a character
-    split = (inside[raw.start] | inside[raw.end]) & (raw.start < raw.end)
-    return flags | np.where(split, np.uint32(TokenFlag.PARTIAL_CHAR), np.uint32(0))
+    split = inside[raw.start] | inside[raw.end]
+    if empty is not None:
+        split &= ~empty
+    flags[split] |= np.uint32(TokenFlag.PARTIAL_CHAR)
 
 
-def _content_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, segment: np.ndarray) -> np.ndarray:
-    flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
-    tokens = np.flatnonzero(control & (segment != NO_SEGMENT))
-    if not len(tokens):
-        return flags
-    first = segment[tokens]
-    last = rendered.segments.start.searchsorted(raw.end[tokens], side="left")
+def _flag_content(
+    flags: np.ndarray, rendered: Rendered, raw: RawEncoding, control: np.ndarray, segment: np.ndarray
+) -> bool:
+    """Add the flags of control tokens that content wrote; say whether there are any. `control`: their indices."""
+    first = segment[control]
+    if not len(first):
+        return False
+    last = rendered.segments.start.searchsorted(raw.end[control], side="left")
     content_before = np.zeros(len(rendered.segments.kind) + 1, np.int64)
     _IS_CONTENT[rendered.segments.kind].cumsum(out=content_before[1:])
     written = content_before[last] - content_before[first]
+    written[first == NO_SEGMENT] = 0
     if not written.any():
-        return flags
-    flags[tokens[written > 0]] = TokenFlag.FROM_CONTENT
-    flags[tokens[(written > 0) & (written < last - first)]] |= np.uint32(TokenFlag.CROSSES_SEGMENT)
-    return flags
-
-
-def _range_flag(raw: RawEncoding, span: tuple[int, int] | None, flag: TokenFlag) -> np.ndarray:
-    if span is None:
-        return np.zeros(len(raw.input_ids), dtype=np.uint32)
-    return np.where((raw.start >= span[0]) & (raw.start < span[1]), np.uint32(flag), np.uint32(0))
+        return False
+    flags[control[written > 0]] |= np.uint32(TokenFlag.FROM_CONTENT)
+    flags[control[(written > 0) & (written < last - first)]] |= np.uint32(TokenFlag.CROSSES_SEGMENT)
+    return True
 
 
 def _assistant_mask(raw: RawEncoding, spans: Sequence[tuple[int, int]]) -> np.ndarray:
@@ -452,19 +476,28 @@ def _folded_pattern(tokenizer: Tokenizer) -> re.Pattern[str]:
     return re.compile(_any_of({unicodedata.normalize("NFKC", text) for text in _literals(tokenizer)}))
 
 
-def _look_alike_flags(rendered: Rendered, raw: RawEncoding, control: np.ndarray, tokenizer: Tokenizer) -> np.ndarray:
-    flags = np.zeros(len(raw.input_ids), dtype=np.uint32)
-    tokens = zip(raw.start[control].tolist(), raw.end[control].tolist())
-    spans = [*set(_look_alike_spans(rendered, tokenizer)).difference(tokens)]  # of these, what became one is none
+def _flag_look_alikes(
+    flags: np.ndarray,
+    rendered: Rendered,
+    raw: RawEncoding,
+    control: np.ndarray,
+    tokens: np.ndarray,
+    tokenizer: Tokenizer,
+) -> None:
+    """Add the flag of text that looks like a control token. `tokens`: the indices at which `control` is true."""
+    found = _look_alike_spans(rendered, tokenizer)
+    if not found:
+        return
+    became = zip(raw.start[tokens].tolist(), raw.end[tokens].tolist())
+    spans = [*set(found).difference(became)]
     if not spans:
-        return flags
+        return
     places = np.array(spans, dtype=np.int64)
     first = np.searchsorted(raw.end, places[:, 0], side="right")
     last = np.searchsorted(raw.start, places[:, 1], side="left")
     controls_before = np.concatenate(([0], np.cumsum(control)))
     for row in np.flatnonzero(controls_before[last] == controls_before[first]).tolist():
         flags[first[row] : last[row]] |= np.uint32(TokenFlag.LOOK_ALIKE)
-    return flags
 
 
 def _look_alike_spans(rendered: Rendered, tokenizer: Tokenizer) -> list[tuple[int, int]]:

@@ -217,9 +217,9 @@ class SectionEncoder:
         pieces = self._pattern.split(text[end:upto])
         if not end and len(pieces) < 3:
             return 0, None
-        first = self._count(pieces[0]) if end else len(self.first_ids(pieces[0]))
         if len(pieces) == 1:
             return tokens, pieces[0]
+        first = self._count(pieces[0]) if end else len(self.first_ids(pieces[0]))
         return tokens + first + sum(map(self._count, pieces[2:-1:2])) + len(pieces) // 2, pieces[-1]
 
     def _known(self, part: str) -> Section:
@@ -234,6 +234,8 @@ class SectionEncoder:
         None where that is all there is on either side."""
         wall = self._pattern.search(text, start)
         theirs = self.inner_ids(text[start:] if wall is None else text[start : wall.start()])
+        if len(ids) < len(theirs) and ids.tobytes() == theirs[: len(ids)].tobytes():
+            return len(ids)  # most inputs go on in the next one
         if wall is not None:
             if len(theirs) >= len(ids):
                 return common_prefix(ids, theirs)
