@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from markupsafe import Markup
@@ -890,12 +890,19 @@ def trace(value: Any, path: str) -> Any:
 
     Errors: InputInvalid for a value that JSON cannot hold, or a path whose root is no part of a request.
     """
+    kind, owner = _whose(path)
+    return _trace(value, path, kind, owner)
+
+
+@lru_cache(maxsize=4096)
+def _whose(path: str) -> tuple[SegmentKind, int]:
+    """Give the kind and the owner of a path; the same few come with every request."""
     root = _ROOT_NAME.match(path)
     if root is None or root.group() not in _ROOT_KINDS:
         raise InspectorError(
             ErrorKind.InputInvalid, f"{path!r} does not start with a part of the request", stage="messages"
         )
-    return _trace(value, path, _ROOT_KINDS[root.group()], owner_of(path))
+    return _ROOT_KINDS[root.group()], owner_of(path)
 
 
 _SILENT_KEYS = ("role", "name")
@@ -938,11 +945,31 @@ def _trace_dict(value: dict[Any, Any], path: str, kind: SegmentKind, owner: int)
     out = {}
     is_message = owner != NOBODY and _MESSAGE_PATH.fullmatch(path) is not None
     for key, item in value.items():
-        inner = path + _member(key)
         held_by = NOBODY if is_message and key in _SILENT_KEYS else owner
-        runs = ((len(key), Origin(kind, inner, "", False, held_by), 0, 0),) if key else ()
-        out[make(key, runs)] = _trace(item, inner, kind, held_by)
+        if is_message and len(key) <= _SHORT:
+            name, inner = _key_of(key, path, kind, held_by)
+        else:
+            name, inner = _key_of.__wrapped__(key, path, kind, held_by)
+        if is_message and key == "role" and type(item) is str and len(item) <= _SHORT:
+            out[name] = _short_text(item, inner, kind, held_by)
+        else:
+            out[name] = _trace(item, inner, kind, held_by)
     return out
+
+
+_SHORT = 32  # characters up to which a message's keys and its role are remembered: every request has the same
+
+
+@lru_cache(maxsize=4096)
+def _key_of(key: str, path: str, kind: SegmentKind, owner: int) -> tuple[Traced, str]:
+    """Give a key of the object at a path, and the path of its value."""
+    inner = path + _member(key)
+    return make(key, ((len(key), Origin(kind, inner, "", False, owner), 0, 0),) if key else ()), inner
+
+
+@lru_cache(maxsize=4096)
+def _short_text(text: str, path: str, kind: SegmentKind, owner: int) -> Traced:
+    return cast(Traced, _trace(text, path, kind, owner))
 
 
 def _trace_number(value: int | float, path: str, kind: SegmentKind, owner: int) -> TracedInt | TracedFloat:

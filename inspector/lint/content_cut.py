@@ -20,11 +20,13 @@ def check(subject: Subject) -> Iterator[Finding]:
         listed = subject.rows_of.get(path)
         if not listed or not isinstance(content, str) or subject.gone(f"messages[{index}]"):
             continue
-        rows = listed if len(listed) == 1 else sorted(set(listed))
+        size = len(content) if content.isascii() else len(content.encode("utf-8", "replace"))
+        if len(listed) == 1 and places[listed[0]] == 0 and ends[listed[0]] - starts[listed[0]] == size:
+            continue  # one copy, of all of it: as it mostly is
+        rows = sorted(set(listed))
         copied = [(places[row], ends[row] - starts[row]) for row in rows]
         if min(copied)[0] < 0:
             continue  # rewritten text has no place in the field: nothing can be said
-        size = len(content) if content.isascii() else len(content.encode("utf-8", "replace"))
         if copied[0] == (0, size):
             continue  # the first copy is all of it
         lost = _lost(content.encode("utf-8", "replace"), copied)

@@ -135,6 +135,7 @@ def _runs(encoding: Encoding, trained: np.ndarray) -> Iterator[tuple[int, int, b
 
 _SAID, _ROLE, _OURS = 1, 2, 4  # bits of a token: its field is a message's, it is a role; the template wrote it
 _NONE = np.zeros(1, np.uint8)
+_ONLY_ROLE = bytes(bits & _ROLE != 0 for bits in range(256))
 _KIND_BITS = np.array([_OURS if kind in (_TEMPLATE, _SPECIAL) else 0 for kind in range(256)], np.uint8)
 
 
@@ -172,6 +173,7 @@ class _View:
         # What a token's field is, the last entry for tokens that no segment holds; bytes, which are read one by one.
         fields = np.array([*map(_field_bits, segments.paths), 0], np.uint8)[segments.path] | _KIND_BITS[segments.kind]
         self._fields = np.concatenate((fields, _NONE))[encoding.segment].tobytes()
+        self._roles = self._fields.translate(_ONLY_ROLE)
         self._control = control_mask(encoding.flags).tobytes()
 
     def _speaker(self, turn: tuple[int, int]) -> str:
@@ -241,7 +243,8 @@ class _View:
     def _header(self, turn: tuple[int, int]) -> int | None:
         """Give the token of a turn that holds the role's name: the field itself, or the template's word before all content."""
         start, end = turn
-        stop = next((at for at in range(start, end) if self._fields[at] & _ROLE), end)
+        found = self._roles.find(1, start, end)
+        stop = end if found < 0 else found
         for at in range(start, stop):
             if not self._written_by_template(at):
                 break
