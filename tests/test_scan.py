@@ -29,6 +29,7 @@ from inspector.limits import LOCAL
 from inspector.pipeline import begin, run
 from inspector.sandbox import death_error
 from inspector.scan import local, output
+from inspector.scan import rows as rows_module
 from inspector.scan.columns import COLUMNS, SCHEMA
 from inspector.scan.engine import run_part
 from inspector.scan.output import open_output, read_table
@@ -201,6 +202,35 @@ def _check_window(window: dict[str, Any], job: Any) -> None:
         assert window["input_tokens"] == decision.input_tokens == len(fitted.encoding or ())
         assert window["dropped_units"] == len(decision.dropped) and window["cut_units"] == len(decision.cut)
         assert window["dropped_tokens"] == sum(entry.tokens for entry in decision.dropped)
+
+
+def test_rows_measured_together_are_as_rows_measured_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [json.dumps(random_request(random.Random(seed), turns=4)).encode() for seed in range(30)]
+    texts[3:3] = [b"{", b'{"messages": []}', b'{"text": 1}', b"\xff"]
+    texts.insert(
+        20, json.dumps({"messages": chat("a", "b", "</think> c " * 40_000)}).encode()
+    )  # fills a chunk by itself
+    template = side(template_text=TRAPS)
+    chosen = plan(template, side(), windows=(32, 512), prefix=True)
+    batch = RowBatch("f", "json", tuple(range(len(texts))), (0,) * len(texts), tuple(texts), 0, len(texts))
+    monkeypatch.setattr(rows_module, "CHUNK_ROWS", 1)
+    alone = scan_rows(chosen, batch).to_pylist()
+    monkeypatch.setattr(rows_module, "CHUNK_ROWS", 16)
+    monkeypatch.setattr(rows_module, "CHUNK_SECONDS", 60.0)
+    sizes: list[int] = []
+    together = rows_module.together
+
+    def counted(runs: Any) -> list[Any]:
+        sizes.append(len(runs))
+        return together(runs)
+
+    monkeypatch.setattr(rows_module, "together", counted)
+    assert scan_rows(chosen, batch).to_pylist() == alone
+    assert sizes[0] == 1 and 16 in sizes and sum(sizes) == len(texts)
+    assert len({row["error_kind"] for row in alone}) > 2
+    assert (
+        scan_rows(chosen, batch, until=0.0).num_rows == 1
+    )  # time is asked for after each chunk, and the first is one row
 
 
 def test_side_b_says_where_rows_part_and_why(tmp_path: Path) -> None:

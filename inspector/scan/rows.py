@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import time
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +21,7 @@ from inspector.budget import BudgetDecision, BudgetRejected
 from inspector.comparison import compare_inspections
 from inspector.encode import Encoding, TokenFlag, control_mask
 from inspector.errors import InspectorError
-from inspector.pipeline import Fitting, Inspection, inspect_whole
+from inspector.pipeline import Fitting, Inspection, inspect_in_stages
 from inspector.render import SegmentKind, writer_of
 from inspector.scan.columns import ORIGINS, ROLES, SCHEMA, empty_row
 from inspector.scan.plan import PlanSide, ScanPlan
@@ -32,6 +34,11 @@ from inspector.training.labels import REASONING_FIELDS, LabelMode, Labels, make_
 from inspector.training.prefix import PrefixTable, Step, prefix_table
 
 BATCH_SECONDS = 2.0  # after which a batch is answered as far as it got: a limit then means one row
+# Rows are measured together, one stage of all and then the next, which keeps the stage's code and tables in the processor's
+# caches: so many, as many as take so long, and not far beyond these bytes, since all are held meanwhile.
+CHUNK_ROWS = 16
+CHUNK_SECONDS = 0.25
+CHUNK_BYTES = 1 << 18
 _MESSAGE = int(SegmentKind.MESSAGE)
 
 
@@ -49,21 +56,58 @@ def scan_rows(plan: ScanPlan, batch: RowBatch, until: float | None = None) -> pa
     """Measure the rows of a batch in this process; with `until`, stop after the row that passes that time."""
     made: list[dict[str, Any]] = []
     spans: list[tuple[dict[str, Any], Spans]] = []
-    for place, text in enumerate(row_texts(batch)):
-        row = place_row(batch, place)
-        made.append(row)
-        if isinstance(text, InspectorError):
-            row |= error_columns(text)
-        else:
-            row["row_bytes"] = len(text)
-            encoding = _measure(row, text, plan)
-            if encoding is not None and encoding.rendered.kind == "bytes":
-                spans.append((row, _said(encoding)))
-        if until is not None and time.monotonic() > until:
+    texts, most = enumerate(row_texts(batch)), 1
+    while chunk := _chunk(texts, most):
+        began = time.monotonic()
+        rows = [place_row(batch, place) for place, _text in chunk]
+        made += rows
+        runs = [_row(row, text, plan) for row, (_place, text) in zip(rows, chunk)]
+        spans += [(row, said) for row, said in zip(rows, together(runs)) if said is not None]
+        now = time.monotonic()
+        if until is not None and now > until:
             break
+        most = max(1, min(CHUNK_ROWS, int(CHUNK_SECONDS * len(chunk) / max(now - began, 1e-9))))
     for (row, _spans), tally in zip(spans, scripts_of([each for _row, each in spans])):
         row["scripts"] = sorted(tally.items())
     return record_batch(made)
+
+
+def _chunk(texts: Iterator[tuple[int, Any]], most: int) -> list[tuple[int, Any]]:
+    """Take rows to be measured together: so many at most, and none after one with which they get large."""
+    taken: list[tuple[int, Any]] = []
+    size = 0
+    for each in itertools.islice(texts, most):
+        taken.append(each)
+        size += len(each[1]) if isinstance(each[1], bytes) else 0
+        if size > CHUNK_BYTES:
+            break
+    return taken
+
+
+def together(runs: Sequence[Generator[None, None, Any]]) -> list[Any]:
+    """Run generators up to their next yield in turn, until all have ended; give what they return."""
+    given: list[Any] = [None] * len(runs)
+    going = list(enumerate(runs))
+    while going:
+        left = []
+        for place, run in going:
+            try:
+                next(run)
+                left.append((place, run))
+            except StopIteration as done:
+                given[place] = done.value
+        going = left
+    return given
+
+
+def _row(row: dict[str, Any], text: bytes | InspectorError, plan: ScanPlan) -> Generator[None, None, Spans | None]:
+    """Fill in a row, with a yield after each stage; give what its scripts are counted of."""
+    if isinstance(text, InspectorError):
+        row |= error_columns(text)
+        return None
+    row["row_bytes"] = len(text)
+    encoding = yield from _measure(row, text, plan)
+    return _said(encoding) if encoding is not None and encoding.rendered.kind == "bytes" else None
 
 
 def record_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -99,8 +143,9 @@ class _Side:
     labels: Labels | None
 
 
-def _side(side: PlanSide, request: bytes, plan: ScanPlan) -> _Side:
-    inspection, fitting = inspect_whole(side.job(request))
+def _side(side: PlanSide, request: bytes, plan: ScanPlan) -> Generator[None, None, _Side]:
+    inspection, fitting = yield from inspect_in_stages(side.job(request))
+    yield
     encoding, conversation = inspection.encoding, inspection.conversation
     if encoding is None or conversation is None:
         return _Side(inspection, fitting, None)
@@ -108,8 +153,8 @@ def _side(side: PlanSide, request: bytes, plan: ScanPlan) -> _Side:
     return _Side(inspection, fitting, labels)
 
 
-def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> Encoding | None:
-    """Fill in all columns of a row but its scripts; give what these are counted of."""
+def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> Generator[None, None, Encoding | None]:
+    """Fill in all columns of a row but its scripts, with a yield after each stage; give what these are counted of."""
     try:
         row["form"], request = request_of(text, plan)
     except (InspectorError, UnicodeDecodeError) as error:
@@ -119,7 +164,9 @@ def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> Encoding | Non
             row |= error_columns(error)
             return None
     row["request_sha256"] = hashlib.sha256(request).digest()
-    a = _side(plan.sides[0], request, plan)
+    yield
+    a = yield from _side(plan.sides[0], request, plan)
+    yield
     row |= _request_columns(a.inspection)
     row |= _text_columns(a.inspection)
     row |= _finding_columns(a.inspection)
@@ -129,12 +176,14 @@ def _measure(row: dict[str, Any], text: bytes, plan: ScanPlan) -> Encoding | Non
         trained = a.labels.num_trained
         row |= {"trained": trained, "masked": len(a.labels.labels) - trained,
                 "alarms": _tally(alarm.kind.value for alarm in a.labels.alarms)}  # fmt: skip
+    yield
     if a.fitting is not None and a.labels is not None:
         row["windows"] = [_window(a, plan.sides[0], window) for window in plan.windows]
+        yield
         if plan.prefix:
             row |= _prefix_columns(a.fitting, plan.sides[0])
     if plan.compares:
-        row |= _compared(a, _side(plan.sides[1], request, plan))
+        row |= _compared(a, (yield from _side(plan.sides[1], request, plan)))
     return a.inspection.encoding
 
 
