@@ -423,11 +423,14 @@ def _flag_content(
 ) -> bool:
     """Add the flags of control tokens that content wrote; say whether there are any. `control`: their indices."""
     first = segment[control]
-    if not len(first):
+    if not len(first) or not len(rendered.segments.kind):
         return False
     last = rendered.segments.start.searchsorted(raw.end[control], side="left")
-    content_before = np.zeros(len(rendered.segments.kind) + 1, np.int64)
-    _IS_CONTENT[rendered.segments.kind].cumsum(out=content_before[1:])
+    content = _IS_CONTENT[rendered.segments.kind]
+    if (last - first).max() == 1 and not content[first].any():
+        return False  # each lies in one segment, which is the template's: so in most prompts
+    content_before = np.zeros(len(content) + 1, np.int64)
+    content.cumsum(out=content_before[1:])
     written = content_before[last] - content_before[first]
     written[first == NO_SEGMENT] = 0
     if not written.any():

@@ -146,8 +146,9 @@ def prefix_table(
     except _Mistaken:
         walk = _Walk(conversation, assemble, stops[left_out:], None, most_partings)
         steps, last = walk.steps(), walk.encoding(len(walk.stops) - 1)
-    ids = () if last is None or not with_keys else last.input_ids.tolist()
-    keys = block_keys(ids, block_size, model_revision, adapter)
+    keys: tuple[str, ...] = ()
+    if last is not None and with_keys:
+        keys = block_keys(last.input_ids.tolist(), block_size, model_revision, adapter)
     return PrefixTable(steps, block_size, model_revision, adapter, keys, left_out)
 
 
