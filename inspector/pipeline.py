@@ -56,7 +56,7 @@ from inspector.media.parts import media_parts
 from inspector.media.report import Media, MediaReport, check_media_options, report
 from inspector.messages import Conversation, canonicalize
 from inspector.meter import rendering
-from inspector.render import Rendered, render, template_call
+from inspector.render import Rendered, render_in_stages, template_call
 from inspector.request import ChatRequest, parse_fields, parse_request
 from inspector.template import OWN_TEMPLATE, Template
 from inspector.tensors import ModelInputs, to_tensors
@@ -386,8 +386,7 @@ class Fitting:
         self._lengths: list[Lengths | None] = []  # once it is made: what tells lengths, or None
         self.conversation, self._shared = _begin(job, self._building)
         yield
-        rendered = _rendered(self.conversation, building=self._building, **self._shared)
-        yield
+        rendered = yield from _rendered(self.conversation, building=self._building, **self._shared)
         self.whole = _encoded(rendered, self.conversation, building=self._building, **self._shared)
         yield
 
@@ -430,12 +429,7 @@ class Fitting:
 def inspect_whole(job: Job) -> tuple[Inspection, Fitting | None]:
     """Run every stage but budget and tensors, whatever window the options have; give what was reached, and what fits it
     into windows and tells its prefixes without rendering it again (None after an error)."""
-    stages = inspect_in_stages(job)
-    while True:
-        try:
-            next(stages)
-        except StopIteration as done:
-            return cast("tuple[Inspection, Fitting | None]", done.value)
+    return cast("tuple[Inspection, Fitting | None]", _drained(inspect_in_stages(job)))
 
 
 def inspect_in_stages(job: Job) -> Generator[None, None, tuple[Inspection, Fitting | None]]:
@@ -478,7 +472,7 @@ def _assemble(
     building: _Building,
 ) -> Encoding:
     chosen: dict[str, Any] = {"template": template, "tokenizer": tokenizer, "media": media, "building": building}
-    return _encoded(_rendered(conversation, **chosen), conversation, **chosen)
+    return _encoded(_drained(_rendered(conversation, **chosen)), conversation, **chosen)
 
 
 def _rendered(
@@ -488,22 +482,40 @@ def _rendered(
     tokenizer: Tokenizer,
     media: Media | None = None,
     building: _Building,
-) -> Rendered:
+) -> Generator[None, None, Rendered]:
     options = building.options
-    with building.stage("render"):
-        how: dict[str, Any] = {
-            "add_generation_prompt": options.add_generation_prompt,
-            "continue_final_message": options.continue_final_message,
-        }
-        if template is None:
+    how: dict[str, Any] = {
+        "add_generation_prompt": options.add_generation_prompt,
+        "continue_final_message": options.continue_final_message,
+    }
+    if template is None:
+        with building.stage("render"):
             rendered = tokenizer.render_request(conversation, **how)  # type: ignore[attr-defined]
-        else:
-            special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
-            how |= {"special_tokens": special, "clock": clock, "engine": options.engine}
-            with named(chars="rendered_chars"), rendering(template.id):
-                rendered = render(conversation, template, max_chars=in_force().rendered_chars, **how)
+    else:
+        special, clock = tokenizer.special_tokens, building.clock.replace(tzinfo=None)
+        how |= {"special_tokens": special, "clock": clock, "engine": options.engine}
+        stages = render_in_stages(conversation, template, max_chars=in_force().rendered_chars, **how)
+        rendered = None
+        while rendered is None:
+            with building.stage("render"), named(chars="rendered_chars"), rendering(template.id):
+                rendered = _next(stages)
+            yield
     building.set(rendered=rendered)
     return cast("Rendered", rendered)
+
+
+def _next(stages: Generator[None, None, Any]) -> Any:
+    """Run up to the next yield; give what is returned at the end."""
+    try:
+        return next(stages)
+    except StopIteration as done:
+        return done.value
+
+
+def _drained(stages: Generator[None, None, Any]) -> Any:
+    while (given := _next(stages)) is None:
+        pass
+    return given
 
 
 def _encoded(

@@ -15,12 +15,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -141,6 +141,29 @@ def render(
     TemplateRaised, SandboxBlocked, TemplateRuntime, RecursionLimit, MemoryLimit, InputInvalid, OutputTooLarge,
     UnencodableText.
     """
+    stages = render_in_stages(
+        conversation, template, special_tokens=special_tokens, clock=clock, add_generation_prompt=add_generation_prompt,
+        continue_final_message=continue_final_message, engine=engine, max_chars=max_chars,
+    )  # fmt: skip
+    while True:
+        try:
+            next(stages)
+        except StopIteration as done:
+            return cast(Rendered, done.value)
+
+
+def render_in_stages(
+    conversation: Conversation,
+    template: Template,
+    *,
+    special_tokens: dict[str, str],
+    clock: datetime,
+    add_generation_prompt: bool = True,
+    continue_final_message: bool | str = False,
+    engine: str = "jinja2",
+    max_chars: int | None = None,
+) -> Generator[None, None, Rendered]:
+    """Do what `render` does, with a yield after the reference's text and after the traced run."""
     other = None if engine == "jinja2" else load_engine(engine)
     _check_template(template.text)
     call = template_call(conversation, template, special_tokens, clock, add_generation_prompt, continue_final_message)
@@ -152,7 +175,9 @@ def render(
         raise _too_much_text("rendered text", len(text), max_chars)
     text = _without_addresses(text, call)
     utf8 = _encode(text)
+    yield
     traced, note = _trace_run(call, text) if other is None else _trace_beside(call, text, engine)
+    yield
     if traced is None:
         return _unknown(text, utf8, template, note)
     return _assemble(text, utf8, template, call, traced, note)
