@@ -208,7 +208,7 @@ def test_rows_measured_together_are_as_rows_measured_alone(monkeypatch: pytest.M
     texts = [json.dumps(random_request(random.Random(seed), turns=4)).encode() for seed in range(30)]
     texts[3:3] = [b"{", b'{"messages": []}', b'{"text": 1}', b"\xff"]
     texts.insert(
-        20, json.dumps({"messages": chat("a", "b", "</think> c " * 40_000)}).encode()
+        20, json.dumps({"messages": chat("a", "b", "</think> c " * 60_000)}).encode()
     )  # fills a chunk by itself
     template = side(template_text=TRAPS)
     chosen = plan(template, side(), windows=(32, 512), prefix=True)

@@ -36,9 +36,9 @@ from inspector.training.prefix import PrefixTable, Step, prefix_table
 BATCH_SECONDS = 2.0  # after which a batch is answered as far as it got: a limit then means one row
 # Rows are measured together, one stage of all and then the next, which keeps the stage's code and tables in the processor's
 # caches: so many, as many as take so long, and not far beyond these bytes, since all are held meanwhile.
-CHUNK_ROWS = 16
+CHUNK_ROWS = 32
 CHUNK_SECONDS = 0.25
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 19
 _MESSAGE = int(SegmentKind.MESSAGE)
 
 
