@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import inspector.encode as encode_module
 from inspector.encode import TokenFlag, flag_names
 from inspector.pipeline import inspect
+from inspector.sources import resolve_tokenizer
+from inspector.tokenizers import load_tokenizer
 
 
 def tokens_of(text: str, tokenizer: str = "qwen3") -> list[dict]:
@@ -82,3 +85,12 @@ def test_text_that_the_vocabulary_lacks_is_whole_in_the_safe_ids_and_no_run_of_p
     lost = [{"role": "user", "content": "🧮 🧮 🧮 🧮"}]
     cut = inspect(lost, tokenizer="minilm", template="raw", context_window=2, policy="tokens_left")
     assert [broken["what"] for broken in cut.to_dict()["budget"]["broken"]] == ["cut_in_message"]
+
+
+def test_flags_of_ids_that_lie_far_out_are_told_like_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = load_tokenizer(resolve_tokenizer("gemma3"))
+    last = int(encode_module._id_flag_table(tokenizer)[0][-1])
+    ids = np.arange(last - 3000, last + 3)
+    dense = encode_module._id_flags(tokenizer, ids)
+    monkeypatch.setattr(encode_module, "_dense_flags", lambda tokenizer: None)
+    assert np.array_equal(encode_module._id_flags(tokenizer, ids), dense) and dense[-3] and not dense[-2:].any()
