@@ -15,11 +15,23 @@ _OBJECT = re.compile(
     rb"<(?:(?:function|class|module|bound method|built-in (?:method|function)) [^<>\n]{0,120}(?:<[^<>\n]{0,60}>[^<>\n]{0,120})*"
     rb"|[\w.]{1,120} (?:object )?[^<>\n]{0,120}at 0x[0-9a-f]{6,16}|TemplateReference None)>"
 )
+# One of these is in every match, and each is found far sooner than a match.
+_MARKS = (
+    b"at 0x",
+    b"<function ",
+    b"<class ",
+    b"<module ",
+    b"<bound method ",
+    b"<built-in ",
+    b"<TemplateReference None>",
+)
 _GIVEN = (SegmentKind.MESSAGE, SegmentKind.TOOL, SegmentKind.DOCUMENT, SegmentKind.KWARG)
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     if subject.rendered is None or subject.rendered.kind != "bytes":
+        return
+    if not any(mark in subject.utf8 for mark in _MARKS):
         return
     found = (each for each in _OBJECT.finditer(subject.utf8) if subject.kind_at(each.start()) not in _GIVEN)
     for count, each in enumerate(found):

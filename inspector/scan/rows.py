@@ -2,6 +2,7 @@
 
 Nothing is computed in a way of its own: one rendering and one encoding of a row serve length, origins, labels, windows,
 prefixes and findings. An error of a row is in its columns; what kills the child is for the caller (engine.py).
+Rows take each stage together with a few others, once the first has shown how long one takes.
 """
 
 from __future__ import annotations
