@@ -288,6 +288,7 @@ def compile_error(error: Exception, text: str) -> InspectorError:
 
 
 _NESTS = 90  # levels below which Python's compiler does not run out of its own stack, which it calls a MemoryError too
+_TOO_DEEP = "maximum recursion depth exceeded"  # Python adds where its count ran out, which depends on who called
 _TOO_LARGE = "integer too large to print: it has more than 4,300 digits, Python's limit"
 
 
@@ -300,6 +301,8 @@ def _where(place: Place) -> dict[str, Any]:
 
 
 def _first_line(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
     return (str(error).splitlines() or [""])[0]
 
 
@@ -336,6 +339,8 @@ def _message_of(error: Exception, kind: ErrorKind) -> str:
         return f"character {error.start} of a text is U+{code:04X}, a lone surrogate: it has no UTF-8 form"
     if _is_too_large_integer(error):
         return _TOO_LARGE
+    if isinstance(error, RecursionError):
+        return _TOO_DEEP
     return str(error) or type(error).__name__
 
 

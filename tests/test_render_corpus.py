@@ -98,7 +98,9 @@ def check_case(name: str, text: str, request: ChatRequest, conversation: Convers
         with pytest.raises(InspectorError) as caught:
             render(conversation, template, special_tokens=SPECIAL, clock=CLOCK)
         cause = caught.value.__cause__
-        assert (type(cause), str(cause)) == (type(error), str(error)), name
+        assert type(cause) is type(error), name
+        if not isinstance(error, RecursionError):  # Python adds to its words where the count ran out
+            assert str(cause) == str(error), name
         tally.refused += 1
         return
     rendered = render(conversation, template, special_tokens=SPECIAL, clock=CLOCK)
