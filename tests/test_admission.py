@@ -225,6 +225,33 @@ def test_a_client_is_named_by_what_a_trusted_proxy_wrote(
     assert gate.client_of({"client": (peer, 1), "headers": [(b"x-forwarded-for", header.encode())]}) == client
 
 
+@pytest.mark.parametrize(
+    ("host", "peer", "header", "hosts", "taken"),
+    [
+        ("127.0.0.1:7860", "127.0.0.1", "", "", True),
+        ("localhost", "127.0.0.1", "", "", True),
+        ("page.localhost:7860", "::1", "", "", True),
+        ("[::1]:7860", "::1", "", "", True),
+        ("evil.example:7860", "127.0.0.1", "", "", False),  # DNS rebinding: the name leads here, the page is theirs
+        ("127.0.0.1.evil.example", "127.0.0.1", "", "", False),
+        ("localhost.evil.example", "127.0.0.1", "", "", False),
+        ("", "127.0.0.1", "", "", False),
+        ("[::1", "127.0.0.1", "", "", False),
+        ("127.0.0.1:7860", "9.9.9.9", "", "", False),  # what uvicorn makes of a proxy's word
+        ("127.0.0.1:7860", "127.0.0.1", "9.9.9.9", "", True),  # its word is not looked at
+        ("Tide.example:443", "9.9.9.9", "", "port.example, tide.example", True),
+    ],
+)
+def test_a_page_for_oneself_answers_to_its_machines_names_alone(
+    host: str, peer: str, header: str, hosts: str, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INSPECTOR_HOSTS", hosts)
+    monkeypatch.delenv("INSPECTOR_PROXIES", raising=False)
+    scope = {"client": (peer, 1), "headers": [(b"host", host.encode()), (b"x-forwarded-for", header.encode())]}
+    said = gate._stranger(scope)
+    assert (said is None) is taken and (said is None or "INSPECTOR_HOSTS" in said.remedy)
+
+
 def test_a_person_on_their_own_machine_meets_no_bound() -> None:
     assert LOCAL.session_running >= 6 + 5 and LOCAL.body_bytes >= 128 << 20 and LOCAL.wait_s >= 600
     assert PUBLIC.session_waiting >= 6 + 5  # six panes and their comparisons

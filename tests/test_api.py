@@ -156,6 +156,14 @@ def test_a_call_that_gradio_cannot_place_says_what_is_wrong(client: Any) -> None
     assert "values for" in json.loads(endpoint.answer(*[CHAT] * 40))["error"]["message"]
 
 
+def test_another_name_that_leads_to_this_machine_opens_nothing(client: Any) -> None:
+    for path in ("", "config", "status", "gradio_api/info"):
+        asked = urllib.request.Request(f"{client.src.rstrip('/')}/{path}", headers={"Host": "evil.example:7860"})
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(asked, timeout=60)
+        assert refused.value.code == 403 and b"evil.example" in refused.value.read(), path
+
+
 def test_next_tokens_come_from_the_model(client: Any) -> None:
     found = ask(client, "/next_token", request=CHAT, top_k=3)
     assert found["error"] is None and len(found["logits"]["top"]) == 3 and found["logits"]["top"][0]["piece"]

@@ -499,3 +499,29 @@ def test_names_of_an_upload_that_a_terminal_or_a_page_would_act_on_are_refused()
         answer = send({name: b"x"})
         assert answer["kind"] == "FileNameInvalid", name
         assert not any(unicodedata.category(char) == "Cc" for char in answer["error"])
+
+
+@pytest.mark.parametrize(
+    ("more", "b", "words"),
+    [
+        ({"source": "~a\0b"}, {}, "no path has"),
+        ({"source": "~\ud800"}, {}, "no path has"),
+        ({"source": "/", "b": True}, {"arguments": '{"enable_thinking": false}'}, "other template arguments"),
+        ({"source": "/", "b": True}, {"profile": "openai"}, "another profile"),
+        ({"source": "/", "arguments": "[1]"}, {}, "no JSON object"),
+        ({"source": "/", "arguments": '{"x": 1'}, {}, ""),
+        ({"source": "/", "arguments": json.dumps({"x": "y" * 70_000})}, {}, "65,536 characters"),
+    ],
+)
+def test_what_a_scan_cannot_be_given_is_said_before_one_begins(
+    more: dict[str, Any], b: dict[str, Any], words: str, monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("INSPECTOR_CACHE", str(tmp_path))
+    monkeypatch.setattr(calls, "_own_machine", True)
+    pane = {"tokenizer": "bytes", "template": "chatml", "template_name": "", "arguments": "", "clock": "", "profile": "transformers",
+            "context_window": "", "max_new_tokens": "", "policy": "messages"}  # fmt: skip
+    fields = {"messages": "[]", "tools": "", "documents": "", "arguments": more.get("arguments", "")}
+    panes = [{**pane, "slot": "p"}, {**pane, "slot": "q", **b}]
+    said = json.loads(scanning.scan_start({"session": SESSION, "fields": fields, "panes": panes, "limit": "", **more}))
+    assert said["kind"] in ("OptionInvalid", "InputInvalid") and words in said["error"], said
+    assert not list(tmp_path.iterdir())

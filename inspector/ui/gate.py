@@ -214,7 +214,9 @@ class Gate:
 
     async def _routed(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"].removeprefix(scope.get("root_path", "")) or "/", scope["method"]
-        if method in ("GET", "HEAD") and path == "/status":
+        if calls.own_machine() and (stranger := _stranger(scope)):
+            await _error(send, 403, stranger)
+        elif method in ("GET", "HEAD") and path == "/status":
             await _answer(send, 200, await self._status())
         elif method == "OPTIONS" or (method in ("GET", "HEAD") and _READ.fullmatch(path)):
             await self._file(scope, receive, send)
@@ -673,6 +675,39 @@ def client_of(scope: Scope) -> str:
     if found.version == 6:
         found = found.ipv4_mapped or found
     return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)
+
+
+def _stranger(scope: Scope) -> InspectorError | None:
+    """Refuse what does not come from this machine, on a page for the person at it: a request under another name than this
+    machine's own, which a site's page can give itself (DNS rebinding), and one that a proxy took from elsewhere.
+
+    Names that a person gave to a forwarded port are in INSPECTOR_HOSTS.
+    """
+    host = _header(scope, b"host").strip().lower()
+    name = host[: host.find("]") + 1].strip("[]") if host.startswith("[") else host.partition(":")[0]
+    given = {each.strip().lower() for each in os.environ.get("INSPECTOR_HOSTS", "").split(",")} - {""}
+    if name in given:
+        return None
+    client = client_of(scope)
+    if (name == "localhost" or name.endswith(".localhost") or _is_loopback(name)) and (
+        client in ("unknown", "::/64") or _is_loopback(client)
+    ):
+        return None
+    return InspectorError(
+        ErrorKind.OptionInvalid,
+        f"this page is for the person at its machine, and was asked as {name[:100]!r} by {client}",
+        stage="request",
+        where={"option": "Host"},
+        remedy="open it as http://127.0.0.1; name a forwarded port's host in INSPECTOR_HOSTS; for others set INSPECTOR_MODE=public",
+    )
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
 def _foreign(scope: Scope, path: str) -> bool:

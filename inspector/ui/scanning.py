@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from inspector.errors import ErrorKind, InspectorError
 from inspector.job import Options
+from inspector.jsontext import loads
 from inspector.processes import boot_command
 from inspector.sources.cache import cache_dir, disk_errors
 from inspector.ui.calls import answered, malformed, own_machine
@@ -34,6 +35,7 @@ from inspector.ui.serve import checked, options_of, whole_number
 MOST_UPLOAD = 1 << 30  # bytes of a dataset that is given through the browser
 PART_BYTES = 2 << 20
 MOST_PATH = 4096
+MOST_OPTIONS = 65_536  # characters of a command line
 KILL_S = 10.0  # from asking a scan to stop to ending it
 _FILE = re.compile(r"[\w .()+@-]{1,200}")
 
@@ -90,14 +92,15 @@ def scan_start(request: Any) -> str:
                 raise InspectorError(
                     ErrorKind.Busy, "a scan is running already", stage="source", remedy="wait for its end, or stop it"
                 )
+            place = _place(source.strip())
+            sides = [options_of(asked, q) for q in range(1 + both)]
+            shared = _shared(sides, asked.fields.arguments, asked.panes[0]["clock"].strip())
             with disk_errors():
                 scans = cache_dir() / "page-scans"
                 scans.mkdir(parents=True, exist_ok=True)
                 folder = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=scans))
-            sides = [options_of(asked, q) for q in range(1 + both)]
-            place = os.path.expanduser(source.strip())
             out = folder / (re.sub(r"[^\w-]", "", Path(place).name.split(".")[0])[:60] or "scan")
-            options = [*_options(sides, folder), "--out", str(out)]
+            options = [*shared, *_of_sides(sides, folder), "--out", str(out)]
             options += ["--limit", str(limit)] if limit is not None else []
             _newest = _begun({"options": options, "source": place}, out, source.strip())
         return {"scan": _newest.told()}
@@ -132,7 +135,7 @@ def scan_stop(request: Any) -> str:
 
 
 def scan_upload(request: Any) -> str:
-    """Take a part of a dataset's file: `{first, name, data, at}`; gives `{path, size}`, the place that it gets."""
+    """Take a part of a dataset's file: `{name, data, at}`; gives `{path, size}`, the place that it gets."""
 
     def work(request: dict[str, Any], session: str) -> dict[str, Any]:
         _own_only()
@@ -159,18 +162,49 @@ def scan_upload(request: Any) -> str:
     return answered(work, request)
 
 
-def _options(sides: list[Options], folder: Path) -> Iterator[str]:
-    """Give the options of the command: those of pane A for both sides, of pane B its tokenizer and template."""
+def _place(source: str) -> str:
+    """Errors: OptionInvalid for what can be no path."""
+    try:
+        place = os.path.expanduser(source)
+        os.lstat(place)
+    except ValueError:  # a NUL, or a lone surrogate, which is one of these
+        raise _wrong("the path has a character that no path has", "type it again") from None
+    except OSError:
+        pass  # the scan says it
+    return place
+
+
+def _shared(sides: list[Options], arguments: str, clock: str) -> list[str]:
+    """Give the options that a scan has for both sides: pane A's, the arguments under the messages, the clock typed.
+
+    Errors: OptionInvalid where pane B has others of its own, for a scan gives B a tokenizer and a template alone.
+    """
     a = sides[0]
-    yield from ("--tokenizer", a.tokenizer, "--profile", a.profile, "--template-engine", a.engine, "--policy", a.policy)
+    for b in sides[1:]:
+        for name, what in (("arguments", "other template arguments"), ("name", "another template name"), ("engine", "another engine"), ("profile", "another profile")):  # fmt: skip
+            if getattr(a, name) != getattr(b, name):
+                raise _wrong(f"pane B has {what} than pane A", "give both the same, or scan each alone")
+    given = loads(arguments) if arguments.strip() else {}
+    if not isinstance(given, dict):
+        raise _wrong("the arguments under the messages are no JSON object", "correct them, or empty that field")
+    options = ["--profile", a.profile, "--template-engine", a.engine, "--policy", a.policy]
+    options += ["--clock", clock] if clock else []
+    options += ["--name", a.name] if a.name and a.template_text is None else []
+    for name, value in {**given, **a.arguments}.items():
+        options += ["--set", f"{name}={json.dumps(value)}"]
+    options += ["--max-new-tokens", str(a.max_new_tokens)]
+    options += ["--context-window", str(a.context_window)] if a.context_window is not None else []
+    if sum(map(len, options)) > MOST_OPTIONS:
+        raise _wrong(f"the template's arguments have more than {MOST_OPTIONS:,} characters", "shorten them")
+    return options
+
+
+def _of_sides(sides: list[Options], folder: Path) -> Iterator[str]:
+    """Give the options that say tokenizer and template of each side."""
+    a = sides[0]
     template = _template(a, folder / "a.jinja")
+    yield from ("--tokenizer", a.tokenizer)
     yield from ("--template", template) if template else ()
-    yield from ("--name", a.name) if a.name and a.template_text is None else ()
-    for name, value in a.arguments.items():
-        yield from ("--set", f"{name}={json.dumps(value)}")
-    yield from ("--max-new-tokens", str(a.max_new_tokens))
-    if a.context_window is not None:
-        yield from ("--context-window", str(a.context_window))
     for b in sides[1:]:
         template = _template(b, folder / "b.jinja")
         yield from ("--b", f"{b.tokenizer},{template}" if template else b.tokenizer)
@@ -181,7 +215,7 @@ def _template(side: Options, path: Path) -> str | None:
     if side.template_text is None:
         return side.template
     with disk_errors():
-        path.write_text(side.template_text, "utf-8")
+        path.write_bytes(side.template_text.encode("utf-8", "surrogatepass"))  # the scan names such a character
     return str(path)
 
 
@@ -210,7 +244,7 @@ def _follow(scan: _Scan) -> None:
         scan.state = "running"
     code = scan.process.wait()
     scan.process.stderr.close()
-    scan.state, scan.error = ("stopped", "") if scan.stopped else _ended(scan, code, last)
+    scan.state, scan.error = ("stopped", "") if scan.stopped and code else _ended(scan, code, last)
     scan.result.close()
 
 
@@ -236,7 +270,10 @@ def main(config: dict[str, Any]) -> None:
 
 def _end() -> None:
     if _newest is not None and _newest.process.poll() is None:
-        _newest.process.terminate()
+        _newest.process.send_signal(signal.SIGINT)  # it leaves nothing in the temporary folder then
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _newest.process.wait(3.0)
+        _newest.process.kill()
 
 
 atexit.register(_end)
