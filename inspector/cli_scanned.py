@@ -183,7 +183,11 @@ def print_skipped(skipped: dict[str, Any]) -> None:
             if skipped["count"] > len(skipped["files"])
             else ""
         )
-        print(visible(f"skipped   {skipped['count']:>9,}  files of other formats: {', '.join(skipped['files'])}{more}"))
+        print(
+            visible(
+                f"skipped   {skipped['count']:>9,}  files of other formats or kinds: {', '.join(skipped['files'])}{more}"
+            )
+        )
 
 
 def _line(name: str, entry: dict[str, Any], what: str) -> str:

@@ -9,6 +9,8 @@ import io
 import json
 import os
 import random
+import resource
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -357,6 +359,57 @@ def test_packed_lines_are_the_lines_inside_and_damage_and_bombs_are_named(
     source = open_source([bomb])
     assert source.rows == 3 and source.failed[0].error.kind is ErrorKind.InputTooLarge
     assert "1,000,000" in source.failed[0].error.message
+
+
+@contextlib.contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("rows", [60, 4000])  # the first is still in the buffer when the file is closed
+def test_no_space_to_unpack_stops_the_scan_and_is_no_fault_of_the_file(
+    rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = lines(tmp_path / "a.jsonl", [{"messages": chat("Hi", "Ho")}] * rows).read_bytes()
+    assert (len(text) < io.DEFAULT_BUFFER_SIZE) is (rows == 60)
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(text))
+    with files_of_at_most(4000), pytest.raises(InspectorError, match=r"b\.jsonl\.gz cannot be unpacked") as error:
+        open_source([tmp_path])
+    assert error.value.kind is ErrorKind.CacheFull and "TMPDIR" in error.value.remedy
+    source = open_source([tmp_path])
+    assert source.rows == 2 * rows and not source.failed
+    monkeypatch.setattr(packed, "_folder", None)
+    monkeypatch.setattr(packed, "_known", type(packed._known)())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(InspectorError, match="temporary folder: No such file") as error:
+        open_source([tmp_path])
+    assert error.value.kind is ErrorKind.CacheFull
+
+
+def test_what_is_no_regular_file_is_named_and_never_opened(tmp_path: Path) -> None:
+    lines(tmp_path / "a.jsonl", [{"messages": chat("Hi", "Ho")}])
+    for name in ("pipe.jsonl", "manifest.json", "pipe.jsonl.gz"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "zeros.jsonl").symlink_to("/dev/zero")
+    (tmp_path / "link.jsonl").symlink_to("a.jsonl")
+    (tmp_path / "lost.jsonl").symlink_to("gone.jsonl")
+    source = open_source([tmp_path])
+    assert [file.name for file in source.files] == ["a.jsonl"] and source.rows == 1
+    assert source.skipped_files()["files"] == ["manifest.json", "pipe.jsonl", "pipe.jsonl.gz", "zeros.jsonl"]
+    assert [failed.name for failed in source.failed] == ["lost.jsonl"]
+    with pytest.raises(InspectorError, match=r"pipe\.jsonl' is no regular file"):
+        open_source([tmp_path / "pipe.jsonl"])
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "dataset_info.json").write_text("{}")
+    (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": "../pipe.jsonl"}]}))
+    with pytest.raises(InspectorError, match="is no regular file"):
+        open_source([saved])
 
 
 def test_what_cannot_be_read_at_all_is_an_error_and_some_of_it_can_be_one(tmp_path: Path) -> None:

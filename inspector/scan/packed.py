@@ -6,6 +6,7 @@ damaged is told, with all that could be unpacked before it. Nothing is parsed he
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import threading
@@ -22,6 +23,7 @@ MOST_RATIO = 200  # of bytes unpacked to bytes packed; text of chats has 3 to 20
 FREE_BYTES = 256 << 20  # that a file of any size may unpack to
 _CHUNK = 1 << 16
 _MOST_OUT = 1 << 20
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ _known: OrderedDict[tuple[str, int, int], Unpacked] = OrderedDict()  # by place,
 def unpacked(path: str, progress: Callable[[int], None] | None = None) -> Unpacked:
     """Unpack a file, or give what was unpacked of it before. `progress`: told the bytes that were read.
 
-    Errors: InputTooLarge for what unpacks to far more than it is; CacheFull where the disk is full; OSError.
+    Errors: InputTooLarge for what unpacks to far more than it is; CacheFull where the temporary folder has no space, or
+    cannot be written; OSError.
     """
     with _lock:
         told = os.stat(path)
@@ -64,10 +67,8 @@ def keep_newest(count: int) -> None:
 
 
 def _unpack(path: str, packed: int, progress: Callable[[int], None] | None) -> Unpacked:
-    global _folder
-    if _folder is None:
-        _folder = tempfile.TemporaryDirectory(prefix="inspector-unpacked-")
-    handle, place = tempfile.mkstemp(dir=_folder.name)
+    name = os.path.basename(path)
+    handle, place = _new_file(name)
     size = lines = 0
     damage = None
     limit = max(FREE_BYTES, MOST_RATIO * packed)
@@ -78,20 +79,30 @@ def _unpack(path: str, packed: int, progress: Callable[[int], None] | None) -> U
                     damage = piece
                     break
                 if size + len(piece) > limit:
-                    raise _bomb(os.path.basename(path), packed, limit)
+                    raise _bomb(name, packed, limit)
                 end = piece.rfind(b"\n")
                 lines = size + end + 1 if end >= 0 else lines
                 size += len(piece)
-                try:
-                    out.write(piece)
-                except OSError as error:
-                    raise _full(os.path.basename(path), error) from error
+                out.write(piece)
                 if progress is not None:
                     progress(source.tell())
-    except BaseException:
+    except BaseException as error:
         os.unlink(place)
+        # A write fails, or what was buffered when the file is closed.
+        if isinstance(error, OSError) and error.errno in _NO_SPACE:
+            raise _full(name, error) from error
         raise
     return Unpacked(place, size, lines, damage)
+
+
+def _new_file(name: str) -> tuple[int, str]:
+    global _folder
+    try:
+        if _folder is None:
+            _folder = tempfile.TemporaryDirectory(prefix="inspector-unpacked-")
+        return tempfile.mkstemp(dir=_folder.name)
+    except OSError as error:
+        raise _full(name, error) from error
 
 
 def _pieces(path: str, source: Any) -> Iterator[bytes | str]:
@@ -163,8 +174,8 @@ def _bomb(name: str, packed: int, limit: int) -> InspectorError:
 def _full(name: str, error: OSError) -> InspectorError:
     return InspectorError(
         ErrorKind.CacheFull,
-        f"{name} cannot be unpacked here: {error.strerror}",
+        f"{name} cannot be unpacked into the temporary folder: {error.strerror or error}",
         stage="source",
         where={"file": name},
-        remedy="free space in the temporary folder, or set TMPDIR to a folder that has more",
+        remedy="free space there, or set TMPDIR to a folder that has more; then give the same command again",
     )

@@ -165,7 +165,7 @@ class _Report:
                 if skipped["count"] > len(skipped["files"])
                 else ""
             )
-            said.append(tag("p", f"Files of other formats that were not read, {skipped['count']:,}: ", text(", ".join(skipped["files"])), more + ".",
+            said.append(tag("p", f"Files of other formats or kinds that were not read, {skipped['count']:,}: ", text(", ".join(skipped["files"])), more + ".",
                             class_="soft"))  # fmt: skip
         return join(said)
 

@@ -4,8 +4,8 @@ SOURCE is a JSON Lines, JSON, CSV, Parquet or Arrow file, a folder of them, or a
 JSON also packed as .gz or .zst (packed.py). Finding
 and cutting looks at line ends, quotes, brackets and footers only. No row is parsed here: JSON and CSV rows go on as the
 bytes they are, rows of the columnar formats as Arrow IPC; rows.py reads both, in a child. A file that cannot be cut is a
-`FailedFile`, a stretch that cannot be read gives `unreadable` rows, a file of a folder that is of no format that is read
-is in `skipped`: nothing is left out without being named.
+`FailedFile`, a stretch that cannot be read gives `unreadable` rows, a file of a folder that is of no format that is read,
+or no regular file, is in `skipped`: nothing is left out without being named.
 
 A `.json` file is an array of rows (`array`), one row over several lines or one conversation as an array of messages
 (`value`), or rows line by line (`lines`); what follows an array that is not the first of such lines fails the file.
@@ -128,7 +128,7 @@ class Source:
     files: tuple[SourceFile, ...]
     failed: tuple[FailedFile, ...]
     parts: tuple[Part, ...]
-    skipped: tuple[str, ...] = ()  # files of folders that are of no format that is read
+    skipped: tuple[str, ...] = ()  # files of folders that are of no format that is read, or not regular
 
     @property
     def rows(self) -> int:
@@ -187,7 +187,8 @@ def open_source(
     """Find the files and cut them into parts: of at most `rows_per_part` rows, smaller ones where there are few rows.
 
     `limit`: the first rows only; `sample`: so many, chosen by `seed` among all (or among the first `limit`).
-    Errors: InputInvalid where there is nothing to read: no file, or no row in any that is there.
+    Errors: InputInvalid where there is nothing to read: no file, or no row in any that is there; CacheFull where a packed
+    file cannot be unpacked for want of space, which is no fault of the file.
     """
     paths, others = _found(sources)
     root = os.path.commonpath([path if len(paths) > 1 else os.path.dirname(path) for path in paths])
@@ -203,6 +204,8 @@ def open_source(
             file, damage = found_file(name, path, size)
             file, cut = _cut_whole(file, damage, len(files), min(PIECE_ROWS, rows_per_part))
         except (InspectorError, OSError) as error:
+            if isinstance(error, InspectorError) and error.kind is ErrorKind.CacheFull:
+                raise
             failed.append(FailedFile(name, error if isinstance(error, InspectorError) else _unreadable(name, error)))
         else:
             if damage is not None:
@@ -228,6 +231,8 @@ def found_file(name: str, path: str, size: int) -> tuple[SourceFile, packed.Unpa
 
     Errors: InputInvalid, InputTooLarge, CacheFull, OSError.
     """
+    if _is_special(path):
+        raise _broken(name, f"{name} is no regular file", "write what it gives into a file")
     form, known = _kind(path), fingerprint(path)
     if _suffix(path) not in PACKED_FORMATS:
         return SourceFile(name, path, _format_of(path, form), size, known), None
@@ -259,7 +264,7 @@ def _no_row(files: Sequence[SourceFile], failed: Sequence[FailedFile], others: S
         f"{file.name}: it holds no row" for file in files
     ]
     more = f"; and {len(said) - 8:,} more" if len(said) > 8 else ""
-    skipped = f"; {len(others):,} files of other formats were skipped" if others else ""
+    skipped = f"; {len(others):,} files of other formats or kinds were skipped" if others else ""
     first = failed[0].error if len(failed) == 1 and not files else None
     return _nothing(f"no row can be read: {'; '.join(said[:8])}{more}{skipped}", first.remedy if first else "")
 
@@ -277,19 +282,21 @@ def _found(sources: Sequence[str | Path]) -> tuple[list[str], list[str]]:
                 named = ", ".join(os.path.basename(other) for other in others[before : before + 8])
                 raise _nothing(
                     f"the folder {str(source)[:200]!r} holds no file that can be read"
-                    + (f", but {len(others) - before:,} of other formats: {named}" if named else "")
+                    + (f", but {len(others) - before:,} that are not: {named}" if named else "")
                 )
             found.update(dict.fromkeys(listed))
         elif os.path.isfile(path):
             found[path] = None
+        elif _is_special(path):
+            raise _nothing(f"{str(source)[:200]!r} is no regular file", "write what it gives into a file")
         else:
             raise _nothing(f"there is no file or folder {str(source)[:200]!r}")
     return list({os.path.realpath(path): path for path in reversed(found)}.values())[::-1], others
 
 
 def _in_folder(folder: str, others: list[str]) -> Iterator[str]:
-    """List a folder: what `datasets` saved by its own lists, else every file of a known format, sorted; the rest goes
-    into `others`. A folder that a scan wrote is no source, so that a scan into its own source goes on."""
+    """List a folder: what `datasets` saved by its own lists, else every regular file of a known format, sorted; the
+    rest goes into `others`. A folder that a scan wrote is no source, so that a scan into its own source goes on."""
     if os.path.isfile(f"{folder}/dataset_dict.json"):
         for split in _json(f"{folder}/dataset_dict.json").get("splits", ()):
             yield from _in_folder(f"{folder}/{split}", others)
@@ -301,15 +308,21 @@ def _in_folder(folder: str, others: list[str]) -> Iterator[str]:
         yield from (f"{folder}/{entry['filename']}" for entry in state.get("_data_files", ()))
         return
     for path, folders, names in os.walk(folder):
-        if _MANIFEST in names and _is_scan(f"{path}/{_MANIFEST}"):
+        if _MANIFEST in names and os.path.isfile(f"{path}/{_MANIFEST}") and _is_scan(f"{path}/{_MANIFEST}"):
             folders[:] = []
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(name for name in names if name[:1] != "."):
-            if _suffix(name) in FORMATS or _suffix(name) in PACKED_FORMATS:
+            known = _suffix(name) in FORMATS or _suffix(name) in PACKED_FORMATS
+            if known and not _is_special(f"{path}/{name}"):
                 yield f"{path}/{name}"
             else:
                 others.append(f"{path}/{name}")
+
+
+def _is_special(path: str) -> bool:
+    """Say whether a path leads to a pipe, a device or the like, which may never end; a link that leads nowhere does not."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _is_scan(manifest: str) -> bool:
