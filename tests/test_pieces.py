@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import shutil
 import string
 import sys
 import unicodedata
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,6 +133,20 @@ def test_what_is_not_known_to_be_the_same_is_the_librarys() -> None:
         assert made._ids(text) is None, text
     newer = next(char for char in reversed(characters(None)) if unicodedata.category(char) == "Cn")
     assert made._ids(newer) is None
+
+
+def test_an_added_token_that_the_normalizer_composes_is_the_librarys(tmp_path: Path) -> None:
+    for file in resolve_tokenizer("qwen3").files:
+        shutil.copy(file.path, tmp_path / file.name)
+    held = json.loads((tmp_path / "tokenizer.json").read_text("utf-8"))
+    token = {**held["added_tokens"][-1], "id": held["added_tokens"][-1]["id"] + 1, "content": "cafe\u0301", "normalized": True, "special": False}  # fmt: skip
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**held, "added_tokens": [*held["added_tokens"], token]}), "utf-8")  # fmt: skip
+    tokenizer = load_tokenizer(resolve_tokenizer(str(tmp_path)))
+    made = tokenizer._by_piece(tokenizer._backend, lambda texts: [[-1] for _ in texts])
+    for text in ("caf\u00e9", "un caf\u00e9 noir", "un cafe\u0301 noir"):
+        ids = tokenizer._backend.encode(text, add_special_tokens=False).ids
+        assert token["id"] in ids and made.encode([text])[0][0].tolist() == [-1]
+        assert tokenizer.encode(text).input_ids.tolist() == ids
 
 
 def test_a_wrong_piece_is_noticed_and_ends_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

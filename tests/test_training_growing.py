@@ -47,6 +47,24 @@ def test_what_is_told_equals_what_is_rendered(seed: int) -> None:
     hold(seed, 5)
 
 
+PRINTS_AN_OBJECT = "{% for m in messages %}<|im_start|>{{ m.role }} {{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>{{ raise_exception }}"
+
+
+def test_addresses_that_are_no_part_of_the_text_are_told_as_they_are_rendered() -> None:
+    request = [{"role": role, "content": f"word {n}"} for n, role in enumerate(("user", "assistant") * 3)]
+    options = make_options(tokenizer="qwen3", template_text=PRINTS_AN_OBJECT, clock=CLOCK)
+    given = begin(prepare(json.dumps(request).encode(), options))
+    how = growing_prompts(given.call, given.tokenizer)
+    plain, told = (
+        prefix_table(given.conversation, given.assemble, growing=each, most_partings=0, with_keys=False)
+        for each in (None, how)
+    )
+    assert [(step.tokens, step.shared_tokens) for step in told.steps] == [
+        (step.tokens, step.shared_tokens) for step in plain.steps
+    ]
+    assert len(plain.steps) == 6 and how is not None and how.at(2, False) is None
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(1000, 1200))
 def test_what_is_told_equals_what_is_rendered_of_many_chats(seed: int) -> None:

@@ -232,7 +232,10 @@ class FastTokenizer:
         patterns = patterns_of(flatten(state_of(backend.pre_tokenizer)), backend.model)
         if patterns is None or normal not in ([], ["NFC"]):
             return None
-        literals = [token.content for token in self.added_tokens if token.content]
+        spellings = {
+            form for token in self.added_tokens for form in (token.content, unicodedata.normalize("NFC", token.content))
+        }
+        literals = sorted(spellings - {""})  # the library finds a normalized token in text as it normalizes it
         return PieceEncoder(backend, patterns, literals, encode, self._bytes, composes=bool(normal))
 
     def _with_inserted(self, raw: RawEncoding, text: str) -> RawEncoding:

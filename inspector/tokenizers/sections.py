@@ -180,8 +180,9 @@ class SectionEncoder:
 
     def marks(self, text: str) -> Marks:
         """Give where the control tokens of a text are. Of the text that was encoded last this is told by its sections."""
-        if self._encoded is not None and self._encoded[0] is text:
-            return self._marks(*self._encoded[1:])
+        last = self._encoded  # once: another thread may encode meanwhile
+        if last is not None and last[0] is text:
+            return self._marks(*last[1:])
         pieces = self._pattern.split(text)
         ends, tokens = [], []
         end, counted = len(pieces[0]), len(self.first_ids(pieces[0])) if len(pieces) > 1 else 0

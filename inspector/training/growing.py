@@ -167,6 +167,8 @@ class PlainPrompts:
             text = self._template.text(count, asks)
         except Exception:
             return None  # the caller renders it and says why
+        if " at 0x" in text:
+            return None  # a printed object's address, perhaps: the caller's render has zeros there
         return _Input(text, len(text) if self.whole.startswith(text) else common_text(text, self.whole))
 
     @functools.cached_property

@@ -145,9 +145,9 @@ def _field_bits(path: str) -> int:
 
 
 @functools.lru_cache(maxsize=4096)
-def _names_assistant(tokenizer: Tokenizer, token: int) -> bool:
+def _names_assistant(piece: bytes) -> bool:
     """Say whether a token spells the assistant's role, whatever marks stand around it."""
-    return tokenizer.token_bytes(token).decode("utf-8", "replace").strip(" \n<|>[]▁") in _ASSISTANT_ROLES
+    return piece.decode("utf-8", "replace").strip(" \n<|>[]▁") in _ASSISTANT_ROLES
 
 
 def _stretches(mask: np.ndarray) -> list[tuple[int, int]]:
@@ -248,7 +248,7 @@ class _View:
         for at in range(start, stop):
             if not self._written_by_template(at):
                 break
-            if _names_assistant(self.encoding.tokenizer, int(self.encoding.input_ids[at])):
+            if _names_assistant(self.encoding.tokenizer.token_bytes(int(self.encoding.input_ids[at]))):
                 return at
         return stop if stop < end else None
 
