@@ -335,7 +335,8 @@ def test_packed_lines_are_the_lines_inside_and_damage_and_bombs_are_named(
     for name, data, least in (
         ("cut.jsonl.gz", packed_text[:-200], 600), ("flipped.jsonl.gz", bytes(flipped), 700), ("none.jsonl.gz", text, 0),
         ("more.jsonl.gz", packed_text + b"no gzip", 700), ("cut.json.gz", gzip.compress(b"[1,2,3]")[:-9], 0),
-        ("cut.jsonl.zst", zst[:-40], 0),
+        ("cut.jsonl.zst", zst[:-40], 0), ("second.jsonl.zst", zst + zst[:-40], 700), ("more.jsonl.zst", zst + b"no zstd", 700),
+        ("empty.jsonl.zst", b"", 0), ("empty.jsonl.gz", b"", 0),
     ):  # fmt: skip
         folder = tmp_path / f"broken-{name}"
         folder.mkdir()
@@ -345,11 +346,22 @@ def test_packed_lines_are_the_lines_inside_and_damage_and_bombs_are_named(
         (failed,) = source.failed
         there = source.rows - 3
         assert failed.name == name and least <= there <= 700, (name, there, failed.error.message)
+        assert ("the file is empty" in failed.error.message) is name.startswith("empty.")
         assert failed.error.kind is ErrorKind.InputInvalid and (f"the {there:,} rows" in failed.error.message) is (
             there > 0
         )
         found = [row for part in source.parts for batch in read_part(source, part) for row in batch.data]
         assert found[:there] == text.splitlines()[:there]
+
+    long = b"".join(
+        b'{"prompt": "row %d %d"}\n' % (k, k * k) for k in range(20_000)
+    )  # several blocks in what is read at once
+    torn = bytearray(pa.Codec("zstd").compress(long, asbytes=True))
+    torn[len(torn) * 3 // 4 : len(torn) * 3 // 4 + 5000] = b"\xff" * 5000
+    (tmp_path / "torn.jsonl.zst").write_bytes(torn)
+    found_text = packed.unpacked(str(tmp_path / "torn.jsonl.zst"))
+    assert "corruption" in (found_text.damage or "") and found_text.size >= len(long) // 2
+    assert long.startswith(Path(found_text.path).read_bytes())
 
     bomb = tmp_path / "bomb"
     bomb.mkdir()

@@ -107,7 +107,7 @@ def _new_file(name: str) -> tuple[int, str]:
 
 def _pieces(path: str, source: Any) -> Iterator[bytes | str]:
     """Give the unpacked text piece by piece; a text where the rest cannot be unpacked, which says why."""
-    return _gunzipped(source) if path.lower().endswith(".gz") else _through_arrow(source)
+    return _gunzipped(source) if path.lower().endswith(".gz") else _unzstd(source)
 
 
 def _gunzipped(source: Any) -> Iterator[bytes | str]:
@@ -150,15 +150,55 @@ def _told(error: zlib.error) -> str:
     return str(error).rpartition(": ")[2] or "no gzip"
 
 
-def _through_arrow(source: Any) -> Iterator[bytes | str]:
+class _Slowed:
+    """A file as pyarrow reads it: from byte `slow` on in single bytes. `last`: where the last read began."""
+
+    closed = False
+
+    def __init__(self, source: Any, slow: float) -> None:
+        self._source, self._slow, self.last = source, slow, 0
+
+    def read(self, size: int) -> bytes:
+        self.last = self._source.tell()
+        return bytes(self._source.read(size if self.last < self._slow else 1))
+
+    def close(self) -> None:
+        """Leave the file open: it may be read once more."""
+
+
+def _unzstd(source: Any) -> Iterator[bytes | str]:
+    """Unpack zstd. Of a damaged file all that comes before the fault is given.
+
+    pyarrow throws away what one call had made when the fault came: a damaged file is read again, its last stretch in
+    single bytes, and once more, then asked for single bytes too.
+    """
+    slow, given, fault = float("inf"), 0, ""
+    for single in (False, False, True):
+        source.seek(0)
+        slowed, at = _Slowed(source, slow), 0
+        try:
+            for piece in _through_arrow(slowed, given if single else None):
+                at += len(piece)
+                if at > given:
+                    yield piece[given - at :]
+                    given = at
+            if not source.tell():
+                yield "the file is empty"
+            return
+        except (OSError, ValueError) as error:  # pyarrow's are of these
+            fault, slow = " ".join(str(error).split())[:120], min(slow, slowed.last)
+    yield f"the zstd data are damaged or end early ({fault})"
+
+
+def _through_arrow(source: _Slowed, single: int | None) -> Iterator[bytes]:
+    """Unpack zstd with pyarrow, byte by byte behind the first `single`."""
     import pyarrow as pa
 
-    try:
-        with pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd") as stream:
-            while piece := stream.read(_CHUNK):
-                yield piece
-    except (OSError, ValueError, pa.ArrowException) as error:
-        yield f"the zstd data are damaged or end early ({' '.join(str(error).split())[:120]})"
+    at = 0
+    with pa.CompressedInputStream(pa.PythonFile(source, "r"), "zstd") as stream:
+        while piece := stream.read(_CHUNK if single is None else max(1, min(_CHUNK, single - at))):
+            at += len(piece)
+            yield piece
 
 
 def _bomb(name: str, packed: int, limit: int) -> InspectorError:
