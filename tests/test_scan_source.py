@@ -10,6 +10,8 @@ import json
 import os
 import random
 import resource
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -401,6 +403,49 @@ def test_no_space_to_unpack_stops_the_scan_and_is_no_fault_of_the_file(
     with pytest.raises(InspectorError, match="temporary folder: No such file") as error:
         open_source([tmp_path])
     assert error.value.kind is ErrorKind.CacheFull
+
+
+def test_what_a_killed_process_unpacked_is_removed_by_the_next_and_what_a_living_one_has_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    (temporary / "inspector-unpacked-half").mkdir()  # whose removal was stopped
+    (temporary / "inspector-other").mkdir()
+    code = "import sys; from inspector.scan import packed; print(packed.unpacked(sys.argv[1]).path, flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(tmp_path / "a.jsonl.gz")]
+    how: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    how["env"] = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(command, **how) as killed:
+        left = Path(killed.stdout.readline().strip())
+        with subprocess.Popen(command, **how) as other:
+            living = Path(other.stdout.readline().strip())
+            assert left.exists() and living.exists() and not (temporary / "inspector-unpacked-half").exists()
+            killed.kill()
+            killed.wait()
+            assert left.exists()
+            with subprocess.Popen(command, **how) as third:
+                third.stdout.readline()
+                assert living.exists() and not left.parent.exists()
+                third.communicate()
+            other.communicate()
+    assert [each.name for each in temporary.iterdir()] == ["inspector-other"]
+
+
+def test_what_is_read_of_an_unpacked_file_stays_until_it_was_read(tmp_path: Path) -> None:
+    places = []
+    for name in "abcd":
+        places.append(tmp_path / f"{name}.jsonl.gz")
+        places[-1].write_bytes(gzip.compress(b'{"prompt": "%s"}\n' % name.encode()))
+    with packed.held(str(places[0]), 2) as first:
+        with packed.held(str(places[0]), 2):
+            pass
+        for place in places[1:]:
+            with packed.held(str(place), 2) as other:
+                assert Path(other.path).exists()
+        assert Path(first.path).read_bytes() == b'{"prompt": "a"}\n'
+    with packed.held(str(places[1]), 2) as second, packed.held(str(places[2]), 2):
+        pass
+    assert Path(second.path).exists() and not Path(first.path).exists()
 
 
 def test_what_is_no_regular_file_is_named_and_never_opened(tmp_path: Path) -> None:

@@ -1,20 +1,25 @@
 """Compressed text files of a dataset: unpacked once into a temporary folder of this process, within bounds.
 
 The rows of `.jsonl.gz` are then those of the `.jsonl` inside, with their numbers and their bytes' places in it. What is
-damaged is told, with all that could be unpacked before it. Nothing is parsed here; what was unpacked goes with the process.
+damaged is told, with all that could be unpacked before it. Nothing is parsed here; what was unpacked goes with the process,
+and what a killed one left, with the next that unpacks: a living one holds a lock.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import errno
+import fcntl
 import os
+import shutil
 import tempfile
 import threading
 import zlib
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from inspector.errors import ErrorKind, InspectorError
 
@@ -23,6 +28,8 @@ MOST_RATIO = 200  # of bytes unpacked to bytes packed; text of chats has 3 to 20
 FREE_BYTES = 256 << 20  # that a file of any size may unpack to
 _CHUNK = 1 << 16
 _MOST_OUT = 1 << 20
+_PREFIX = "inspector-unpacked-"
+_LOCK = "lock"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -38,35 +45,54 @@ class Unpacked:
 
 
 _lock = threading.Lock()
-_folder: tempfile.TemporaryDirectory[str] | None = None
+_folder: tuple[str, IO[bytes]] | None = None  # of this process, and its lock
 _known: OrderedDict[tuple[str, int, int], Unpacked] = OrderedDict()  # by place, size and time of the packed file
+_held: Counter[str] = Counter()  # readers of each unpacked file
 
 
-def unpacked(path: str, progress: Callable[[int], None] | None = None) -> Unpacked:
-    """Unpack a file, or give what was unpacked of it before. `progress`: told the bytes that were read.
+def unpacked(path: str) -> Unpacked:
+    """Unpack a file, or give what was unpacked of it before.
 
     Errors: InputTooLarge for what unpacks to far more than it is; CacheFull where the temporary folder has no space, or
     cannot be written; OSError.
     """
     with _lock:
-        told = os.stat(path)
-        key = (path, told.st_size, told.st_mtime_ns)
-        if key not in _known or not os.path.exists(_known[key].path):
-            _known[key] = _unpack(path, told.st_size, progress)
-        _known.move_to_end(key)
-        return _known[key]
+        return _unpacked(path)
 
 
-def keep_newest(count: int) -> None:
-    """Remove what was unpacked before the last `count` files."""
+@contextlib.contextmanager
+def held(path: str, most: int) -> Iterator[Unpacked]:
+    """Give what is unpacked of a file, which stays while it is held; then remove all but the `most` newest and those held.
+
+    Errors: as `unpacked`.
+    """
     with _lock:
-        while len(_known) > count:
-            _key, old = _known.popitem(last=False)
-            if os.path.exists(old.path):
-                os.unlink(old.path)
+        text = _unpacked(path)
+        _held[text.path] += 1
+    try:
+        yield text
+    finally:
+        with _lock:
+            _held[text.path] -= 1
+            if not _held[text.path]:
+                del _held[text.path]
+            free = [key for key, each in _known.items() if each.path not in _held]
+            for key in free[: max(0, len(_known) - most)]:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(_known.pop(key).path)
 
 
-def _unpack(path: str, packed: int, progress: Callable[[int], None] | None) -> Unpacked:
+def _unpacked(path: str) -> Unpacked:
+    """Do what `unpacked` does. Needs the lock."""
+    told = os.stat(path)
+    key = (path, told.st_size, told.st_mtime_ns)
+    if key not in _known or not os.path.exists(_known[key].path):
+        _known[key] = _unpack(path, told.st_size)
+    _known.move_to_end(key)
+    return _known[key]
+
+
+def _unpack(path: str, packed: int) -> Unpacked:
     name = os.path.basename(path)
     handle, place = _new_file(name)
     size = lines = 0
@@ -84,8 +110,6 @@ def _unpack(path: str, packed: int, progress: Callable[[int], None] | None) -> U
                 lines = size + end + 1 if end >= 0 else lines
                 size += len(piece)
                 out.write(piece)
-                if progress is not None:
-                    progress(source.tell())
     except BaseException as error:
         os.unlink(place)
         # A write fails, or what was buffered when the file is closed.
@@ -98,11 +122,52 @@ def _unpack(path: str, packed: int, progress: Callable[[int], None] | None) -> U
 def _new_file(name: str) -> tuple[int, str]:
     global _folder
     try:
-        if _folder is None:
-            _folder = tempfile.TemporaryDirectory(prefix="inspector-unpacked-")
-        return tempfile.mkstemp(dir=_folder.name)
+        if _folder is None or not os.path.isdir(_folder[0]):
+            _remove_left()
+            _folder = _locked_folder()
+        return tempfile.mkstemp(dir=_folder[0])
     except OSError as error:
         raise _full(name, error) from error
+
+
+def _locked_folder() -> tuple[str, IO[bytes]]:
+    """Make a folder that no other process takes for left. It gets its name only when it is locked."""
+    draft = tempfile.mkdtemp(prefix="inspector-new-")
+    stream = open(os.path.join(draft, _LOCK), "wb")  # noqa: SIM115 - open as long as the process lives
+    with contextlib.suppress(OSError):  # where nothing can be locked, nothing is removed either
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    folder = os.path.join(os.path.dirname(draft), os.path.basename(draft).replace("inspector-new-", _PREFIX, 1))
+    os.rename(draft, folder)
+    atexit.register(_remove_own, folder, os.getpid())
+    return folder, stream
+
+
+def _remove_own(folder: str, process: int) -> None:
+    if os.getpid() == process:  # and not in a child that was forked
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_left() -> None:
+    """Remove what processes left that were killed: folders of this user that nobody has locked."""
+    with os.scandir(tempfile.gettempdir()) as entries:
+        found = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+    for entry in found:
+        with contextlib.suppress(OSError):
+            own = entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+            if own and not _lives(entry.path):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _lives(folder: str) -> bool:
+    """Say whether a process has the folder. Errors: OSError where that cannot be told."""
+    try:
+        with open(os.path.join(folder, _LOCK), "rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:  # another is removing it, or was stopped at it
+        return False
+    return False
 
 
 def _pieces(path: str, source: Any) -> Iterator[bytes | str]:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,19 +63,25 @@ def pick(folder: str | Path, file: str, row: int) -> Picked:
     path = os.path.join(manifest["root"], file)
     _check_unchanged(path, entry)
     known = SourceFile(file, path, entry["format"], entry["bytes"], entry["fingerprint"])
-    if is_packed(file):
-        known = replace(known, path=packed.unpacked(path).path, packed=path)
-        packed.keep_newest(MOST_UNPACKED)
-    piece = find_row(known, row, _offset(Path(folder), file, row))
-    if piece is None:
-        raise _bad(f"{file} has no row {row:,}", "rows are numbered from 0")
-    plan = manifest["plan"]
+    offset, plan = _offset(Path(folder), file, row), manifest["plan"]
     columns = [name for name in (plan.get("column"), plan.get("tools_column")) if name is not None]
-    source = Source(manifest["root"], (known,), (), (Part(0, (piece,)),))
+    if is_packed(file):
+        with packed.held(path, MOST_UNPACKED) as text:
+            batch = _read_row(replace(known, path=text.path, packed=path), row, offset, columns)
+    else:
+        batch = _read_row(known, row, offset, columns)
+    return Picked(batch, plan, tuple((tokenizer, template) for tokenizer, template in manifest["refs"]))
+
+
+def _read_row(file: SourceFile, row: int, offset: int | None, columns: Sequence[str]) -> RowBatch:
+    piece = find_row(file, row, offset)
+    if piece is None:
+        raise _bad(f"{file.name} has no row {row:,}", "rows are numbered from 0")
+    source = Source("", (file,), (), (Part(0, (piece,)),))
     batch = next(iter(read_part(source, source.parts[0], columns)))
     if batch.kind == "unreadable":
         raise InspectorError.from_dict(batch.error or {})
-    return Picked(batch, plan, tuple((tokenizer, template) for tokenizer, template in manifest["refs"]))
+    return batch
 
 
 def _check_unchanged(path: str, entry: dict[str, Any]) -> None:
