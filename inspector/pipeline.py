@@ -56,7 +56,7 @@ from inspector.media.parts import media_parts
 from inspector.media.report import Media, MediaReport, check_media_options, report
 from inspector.messages import Conversation, canonicalize
 from inspector.meter import rendering
-from inspector.render import Rendered, render_in_stages, template_call
+from inspector.render import Rendered, drained, render_in_stages, stepped, template_call
 from inspector.request import ChatRequest, parse_fields, parse_request
 from inspector.template import OWN_TEMPLATE, Template
 from inspector.tensors import ModelInputs, to_tensors
@@ -429,7 +429,7 @@ class Fitting:
 def inspect_whole(job: Job) -> tuple[Inspection, Fitting | None]:
     """Run every stage but budget and tensors, whatever window the options have; give what was reached, and what fits it
     into windows and tells its prefixes without rendering it again (None after an error)."""
-    return cast("tuple[Inspection, Fitting | None]", _drained(inspect_in_stages(job)))
+    return cast("tuple[Inspection, Fitting | None]", drained(inspect_in_stages(job)))
 
 
 def inspect_in_stages(job: Job) -> Generator[None, None, tuple[Inspection, Fitting | None]]:
@@ -472,7 +472,7 @@ def _assemble(
     building: _Building,
 ) -> Encoding:
     chosen: dict[str, Any] = {"template": template, "tokenizer": tokenizer, "media": media, "building": building}
-    return _encoded(_drained(_rendered(conversation, **chosen)), conversation, **chosen)
+    return _encoded(drained(_rendered(conversation, **chosen)), conversation, **chosen)
 
 
 def _rendered(
@@ -498,24 +498,10 @@ def _rendered(
         rendered = None
         while rendered is None:
             with building.stage("render"), named(chars="rendered_chars"), rendering(template.id):
-                rendered = _next(stages)
+                rendered = stepped(stages)
             yield
     building.set(rendered=rendered)
     return cast("Rendered", rendered)
-
-
-def _next(stages: Generator[None, None, Any]) -> Any:
-    """Run up to the next yield; give what is returned at the end."""
-    try:
-        return next(stages)
-    except StopIteration as done:
-        return done.value
-
-
-def _drained(stages: Generator[None, None, Any]) -> Any:
-    while (given := _next(stages)) is None:
-        pass
-    return given
 
 
 def _encoded(

@@ -145,11 +145,22 @@ def render(
         conversation, template, special_tokens=special_tokens, clock=clock, add_generation_prompt=add_generation_prompt,
         continue_final_message=continue_final_message, engine=engine, max_chars=max_chars,
     )  # fmt: skip
-    while True:
-        try:
-            next(stages)
-        except StopIteration as done:
-            return cast(Rendered, done.value)
+    return cast(Rendered, drained(stages))
+
+
+def stepped(stages: Generator[None, None, Any]) -> Any:
+    """Run up to the next yield; give what is returned at the end, None before."""
+    try:
+        return next(stages)
+    except StopIteration as done:
+        return done.value
+
+
+def drained(stages: Generator[None, None, Any]) -> Any:
+    """Run to the end of stages that return something; give that."""
+    while (given := stepped(stages)) is None:
+        pass
+    return given
 
 
 def render_in_stages(
